@@ -1,0 +1,38 @@
+//! Every bound of the broker that is not a Kafka config key, in one place.
+
+use crate::ByteCount;
+
+/// The bounds that keep memory and work finite whatever a peer does.
+///
+/// Each field says what happens when it is reached. Kafka's own limits (`socket.request.max.bytes`,
+/// `max.message.bytes`, …) are configuration, not limits in this sense.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Produce requests of one connection that wait for durability. Reached: the connection is not
+    /// read until the oldest is answered.
+    pub connection_pending_replies_max: usize,
+    /// Bytes of replies that one connection may owe its peer. Reached: the connection is not read
+    /// until the peer has taken some.
+    pub connection_reply_bytes_max: ByteCount,
+    /// The largest frame of any API but Produce. Reached: the connection is closed.
+    pub frame_bytes_max_except_produce: ByteCount,
+    /// Partitions that one fetch session may hold. Reached: the client gets no session and keeps
+    /// sending full requests.
+    pub fetch_session_partitions_max: usize,
+    /// Bytes that all connections together hold in request frames under way. Reached: connections
+    /// are not read until others have been served.
+    pub request_bytes_in_flight_max: ByteCount,
+}
+
+impl Limits {
+    /// The bounds that `serve` runs with.
+    pub const fn production() -> Self {
+        Self {
+            connection_pending_replies_max: 1024,
+            connection_reply_bytes_max: ByteCount::mib(64),
+            frame_bytes_max_except_produce: ByteCount::mib(8),
+            fetch_session_partitions_max: 100_000,
+            request_bytes_in_flight_max: ByteCount::mib(128),
+        }
+    }
+}

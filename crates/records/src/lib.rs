@@ -1,0 +1,20 @@
+//! Kafka's record batch, version 2: the bytes that producers send, logs keep and consumers get.
+//!
+//! A batch is stored as it came; only what lies outside its checksum is written by the broker when
+//! the batch is [sealed](SealedBatches::seal). This crate knows bytes and their rules. It does not
+//! know where batches are stored, who may append, or how a request carries them.
+//!
+//! # Invariants
+//! - Bytes from a network or a disk never panic here: every length is checked before it is used.
+
+#![deny(clippy::indexing_slicing, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+
+mod attributes;
+mod batch;
+mod checksum;
+mod sealed;
+
+pub use attributes::{Attributes, Compression, TimestampType};
+pub use batch::{BatchError, BatchIter, BatchView, HEADER_BYTES, ProducerStamp, batches};
+pub use checksum::crc32c;
+pub use sealed::SealedBatches;

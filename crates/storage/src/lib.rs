@@ -1,0 +1,35 @@
+//! What a storage engine is.
+//!
+//! An engine keeps two things: commit logs, one per partition ([`LogStore`], [`CommitLog`]), and
+//! small keyed rows ([`MetaStore`]). It speaks offsets and bytes. It knows nothing of Kafka's
+//! protocol, of topics' names, of producers, groups or retention rules: those live once, above, and
+//! ask every engine the same questions.
+//!
+//! # Invariants
+//! - What was reported durable is there after any crash.
+//! - After an I/O failure a log handle answers [`ErrorKind::Closed`] until the log is opened again:
+//!   recovery *is* opening. A failed sync is never tried again.
+//! - No method has a default: a new method comes with all engines and a conformance test.
+//!
+//! See docs/adr/0002-storage-traits.md.
+
+mod error;
+mod log;
+mod meta;
+mod read;
+mod ticket;
+
+pub use error::{AppendError, CommitError, ErrorKind, ReadError, StorageError};
+pub use log::{
+    BatchInfo, ChunkId, ChunkInfo, ChunkState, CommitLog, Durability, Finding, Found, LogBounds,
+    LogListener, LogSettings, LogStore, OpenLog, Opened, Removal, Space,
+};
+pub use meta::{Change, Expectation, Key, MetaBatch, MetaStore, Page, Row, Table, Value};
+pub use read::{BatchBytes, BatchPiece, FileRegion, Minimum, ReadLimit};
+pub use ticket::{Completion, Ticket};
+
+use std::future::Future;
+use std::pin::Pin;
+
+/// A future behind a pointer: what an `async` method of an object-safe trait returns.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
