@@ -19,6 +19,9 @@ pub struct Limits {
     /// Partitions that one fetch session may hold. Reached: the client gets no session and keeps
     /// sending full requests.
     pub fetch_session_partitions_max: usize,
+    /// Producers that one partition remembers. Reached: the one that was silent longest is forgotten
+    /// and may begin with any sequence again.
+    pub producers_per_partition_max: usize,
     /// Bytes that all connections together hold in request frames under way. Reached: connections
     /// are not read until others have been served.
     pub request_bytes_in_flight_max: ByteCount,
@@ -32,6 +35,7 @@ impl Limits {
             connection_reply_bytes_max: ByteCount::mib(64),
             frame_bytes_max_except_produce: ByteCount::mib(8),
             fetch_session_partitions_max: 100_000,
+            producers_per_partition_max: 100_000,
             request_bytes_in_flight_max: ByteCount::mib(128),
         }
     }

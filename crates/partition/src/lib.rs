@@ -1,0 +1,22 @@
+//! The rules of one partition, as pure functions and plain data.
+//!
+//! What may be appended ([`admit`]), what a producer did before ([`ProducerStates`]), where each
+//! leader epoch began ([`EpochStarts`]), and how all of that is saved beside the log
+//! ([`PartitionState`]). The broker asks under the partition's lock and then acts; nothing here
+//! reads a clock, awaits, or knows an engine.
+//!
+//! # Invariants
+//! - A decision changes nothing: state changes only by recording what was appended.
+//! - Replaying the headers of a log into an empty state gives the state that recorded them.
+
+#![deny(clippy::wildcard_enum_match_arm)]
+
+mod admit;
+mod epochs;
+mod producer;
+mod state;
+
+pub use admit::{Admission, Rejected, admit};
+pub use epochs::{EpochEnd, EpochStarts};
+pub use producer::{BATCHES_KEPT, CachedBatch, ProducerEntry, ProducerStates};
+pub use state::{PartitionState, StateError};
