@@ -21,12 +21,12 @@ fn verdict(state: &PartitionState, batch: &Batch) -> Result<Admission, Rejected>
     admit(&batch.seal(0, 0, 60).iter().next().unwrap(), &state.producers)
 }
 
-fn duplicate(base_offset: i64) -> Result<Admission, Rejected> {
-    Ok(Admission::Duplicate {
+fn duplicate(base_offset: i64) -> Admission {
+    Admission::Duplicate {
         base_offset: Offset::new(base_offset),
         next_offset: Offset::new(base_offset + 2),
         appended_at: Timestamp::from_millis(50),
-    })
+    }
 }
 
 #[test]
@@ -43,8 +43,8 @@ fn each_row_of_the_decision() {
             Ok(Admission::Append),
         ),
         ("the next batch", Batch::idempotent(7, 3, 22, 2), Ok(Admission::Append)),
-        ("a retry of the last", Batch::idempotent(7, 3, 20, 2), duplicate(110)),
-        ("a retry of the fifth last", Batch::idempotent(7, 3, 12, 2), duplicate(102)),
+        ("a retry of the last", Batch::idempotent(7, 3, 20, 2), Ok(duplicate(110))),
+        ("a retry of the fifth last", Batch::idempotent(7, 3, 12, 2), Ok(duplicate(102))),
         ("a retry that is forgotten", Batch::idempotent(7, 3, 10, 2), out_of_order(22, 10)),
         ("half a retry", Batch::idempotent(7, 3, 20, 1), out_of_order(22, 20)),
         ("a gap", Batch::idempotent(7, 3, 24, 2), out_of_order(22, 24)),

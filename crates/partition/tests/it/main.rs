@@ -1,5 +1,7 @@
 //! The partition's rules, told as tables.
 
+#![expect(clippy::unwrap_used, reason = "tests panic")]
+
 mod admission;
 mod saved_state;
 
