@@ -1,0 +1,51 @@
+//! The project's toolbox: `cargo xtask tidy` and `cargo xtask ci`.
+//!
+//! Everything that guards the tree is written here, in Rust, and run the same way by a person and by CI.
+//! The toolbox knows the shape of the tree and how to call other programs. It knows nothing of Kafka.
+
+#![expect(clippy::print_stdout, reason = "a toolbox talks to the person who runs it")]
+
+mod tidy;
+mod tree;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::bail;
+
+const USAGE: &str = "usage: cargo xtask COMMAND
+
+  tidy [--tighten]   check the tree: crate edges, fences, ratchets, words, docs
+                     --tighten lowers the ratchet's numbers to what is there";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(code) => code,
+        Err(error) => {
+            println!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
+    let root = root();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["tidy"] => tidy::run(&root, tidy::Mode::Check),
+        ["tidy", "--tighten"] => tidy::run(&root, tidy::Mode::Tighten),
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            Ok(ExitCode::SUCCESS)
+        }
+        [] => bail!("no command\n{USAGE}"),
+        [unknown, ..] => bail!("unknown command or arguments: {unknown}\n{USAGE}"),
+    }
+}
+
+/// The workspace's folder: two above this crate's.
+fn root() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.ancestors().nth(2).expect("crates/xtask lies two below the root").to_path_buf()
+}
