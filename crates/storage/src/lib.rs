@@ -15,6 +15,7 @@
 
 mod error;
 mod log;
+mod memory;
 mod meta;
 mod read;
 mod ticket;
@@ -24,6 +25,7 @@ pub use log::{
     BatchInfo, ChunkId, ChunkInfo, ChunkState, CommitLog, Durability, Finding, Found, LogBounds,
     LogListener, LogSettings, LogStore, OpenLog, Opened, Removal, Space,
 };
+pub use memory::{MemoryEngine, MemoryOptions};
 pub use meta::{Change, Expectation, Key, MetaBatch, MetaStore, Page, Row, Table, Value};
 pub use read::{BatchBytes, BatchPiece, FileRegion, Minimum, ReadLimit};
 pub use ticket::{Completion, Ticket};

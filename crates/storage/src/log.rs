@@ -20,8 +20,8 @@ pub trait LogStore: Debug + Send + Sync {
     /// engine's rows say that bytes existed; with `Invalid` once removal has begun.
     fn open(&self, request: OpenLog) -> BoxFuture<'_, Result<Opened, StorageError>>;
 
-    /// The epoch that [`open`](Self::open) would claim as far as memory knows; `None` when it would
-    /// have to look.
+    /// The epoch of the log's opener or, while it has none, the one that [`open`](Self::open) would
+    /// claim as far as memory knows; `None` when it would have to look.
     fn epoch(&self, id: PartitionId) -> Option<LeaderEpoch>;
 
     /// Every partition that owns bytes or rows here: orphans are found by comparing.
@@ -106,6 +106,9 @@ pub trait CommitLog: Debug + Send + Sync {
 /// without any lock of the engine held; must not block.
 pub trait LogListener: Debug + Send + Sync {
     /// Everything before `end` is durable: the high watermark.
+    ///
+    /// [`CommitLog::bounds`] says so already, and the tickets of what lies before `end` resolve only
+    /// after this call: a producer that was answered finds its records at once.
     fn durable_end_moved(&self, end: Offset);
 
     /// The handle is dead. Tickets fail with `error`; the log must be opened again.

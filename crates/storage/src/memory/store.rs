@@ -1,0 +1,157 @@
+//! Opening, listing and removing logs in memory.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use strandline_model::{ByteCount, LeaderEpoch, PartitionId};
+use tokio::sync::mpsc::Permit;
+
+use super::log::{Freed, Log, MemoryLog, Opener};
+use super::settle::Settlement;
+use super::{MemoryEngine, Shared};
+use crate::{
+    BoxFuture, ErrorKind, Finding, Found, LogStore, OpenLog, Opened, Removal, Space, StorageError,
+    Ticket,
+};
+
+impl LogStore for MemoryEngine {
+    fn open(&self, request: OpenLog) -> BoxFuture<'_, Result<Opened, StorageError>> {
+        Box::pin(async move {
+            self.shared.check_open()?;
+            let place = self.shared.place().await?;
+            self.shared.open(request, place)
+        })
+    }
+
+    fn epoch(&self, id: PartitionId) -> Option<LeaderEpoch> {
+        let log = self.shared.log(id);
+        Some(log.map_or(LeaderEpoch::ZERO, |log| log.state.lock().epoch))
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<PartitionId>, StorageError>> {
+        Box::pin(async move {
+            self.shared.check_open()?;
+            Ok(self.shared.logs.lock().keys().copied().collect())
+        })
+    }
+
+    fn remove_some(
+        &self,
+        id: PartitionId,
+        budget: ByteCount,
+    ) -> BoxFuture<'_, Result<Removal, StorageError>> {
+        Box::pin(async move {
+            self.shared.check_open()?;
+            let Some(log) = self.shared.log(id) else { return Ok(Removal::Done) };
+            let place = self.shared.place().await?;
+            begin_removal(&log, place);
+            let Freed { bytes, remaining } = log.state.lock().drop_oldest(budget);
+            self.shared.budget.give_back(bytes);
+            if remaining > 0 {
+                return Ok(Removal::Remaining(ByteCount::new(remaining)));
+            }
+            self.shared.logs.lock().remove(&id);
+            Ok(Removal::Done)
+        })
+    }
+
+    fn verify(&self, id: PartitionId) -> BoxFuture<'_, Result<Vec<Finding>, StorageError>> {
+        Box::pin(async move {
+            self.shared.check_open()?;
+            let log = self.shared.log(id).ok_or_else(|| {
+                StorageError::new(ErrorKind::Missing, format!("no such log. partition=`{id}`"))
+            })?;
+            let findings = log.state.lock().chunks.verify();
+            Ok(findings)
+        })
+    }
+
+    fn space(&self) -> Space {
+        self.shared.budget.space()
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), StorageError>> {
+        Box::pin(async move {
+            self.shared.check_open()?;
+            let place = self.shared.place().await?;
+            let (completion, settled) = Ticket::pair();
+            self.shared.closed.store(true, Ordering::Release);
+            place.send(Settlement::Barrier(completion));
+            settled.await
+        })
+    }
+}
+
+impl Shared {
+    fn log(&self, id: PartitionId) -> Option<Arc<Log>> {
+        self.logs.lock().get(&id).map(Arc::clone)
+    }
+
+    /// A place in the queue of settlements, for the death of an earlier opener.
+    async fn place(&self) -> Result<Permit<'_, Settlement>, StorageError> {
+        self.settlements
+            .reserve()
+            .await
+            .map_err(|_| StorageError::new(ErrorKind::Closed, "task of the memory engine is gone"))
+    }
+
+    fn open(
+        self: &Arc<Self>,
+        request: OpenLog,
+        place: Permit<'_, Settlement>,
+    ) -> Result<Opened, StorageError> {
+        let OpenLog { id, at_least, settings, listener } = request;
+        let (log, created) = {
+            let mut logs = self.logs.lock();
+            let created = !logs.contains_key(&id);
+            (Arc::clone(logs.entry(id).or_insert_with(|| Arc::new(Log::new(id)))), created)
+        };
+        let (epoch, fenced, reached) = {
+            let mut state = log.state.lock();
+            if state.removing {
+                let message = format!("log is being removed. partition=`{id}`");
+                return Err(StorageError::new(ErrorKind::Invalid, message));
+            }
+            let fenced = state.opener.replace(Opener { listener, settings });
+            let free = if fenced.is_some() { state.epoch.next() } else { state.epoch };
+            state.epoch = free.max(at_least);
+            // What was written is kept: memory is this engine's stable storage.
+            state.bounds.durable_end = state.bounds.written_end;
+            (state.epoch, fenced, state.take_reached())
+        };
+        for completion in reached {
+            completion.settle(Ok(()));
+        }
+        let found = match (created, &fenced) {
+            (true, _) => Found::Created,
+            (false, None) => Found::Clean,
+            (false, Some(_)) => Found::Unclean,
+        };
+        if let Some(Opener { listener, .. }) = fenced {
+            let message = format!("a later opener owns the log. owner=`{epoch}`");
+            let error = StorageError::new(ErrorKind::Fenced, message);
+            place.send(Settlement::Death { listener, error });
+        }
+        let shared = Arc::clone(self);
+        Ok(Opened { log: Arc::new(MemoryLog { shared, log, epoch }), epoch, found })
+    }
+}
+
+/// Closes the log for good and tells its opener.
+fn begin_removal(log: &Log, place: Permit<'_, Settlement>) {
+    let (opener, waiting) = {
+        let mut state = log.state.lock();
+        state.removing = true;
+        (state.opener.take(), std::mem::take(&mut state.waiting))
+    };
+    let error = StorageError::new(
+        ErrorKind::Closed,
+        format!("log is being removed. partition=`{}`", log.id),
+    );
+    for (_, completion) in waiting {
+        completion.settle(Err(error.clone()));
+    }
+    if let Some(Opener { listener, .. }) = opener {
+        place.send(Settlement::Death { listener, error });
+    }
+}
