@@ -11,6 +11,9 @@ const CONTROL: i16 = 0x20;
 const DELETE_HORIZON: i16 = 0x40;
 
 impl Attributes {
+    /// No bit set: not compressed, the producer's timestamps, plain data.
+    pub const PLAIN: Self = Self(0);
+
     /// From the header's bits.
     pub const fn from_bits(bits: i16) -> Self {
         Self(bits)
@@ -55,6 +58,18 @@ impl Attributes {
     /// Whether the base timestamp holds a delete horizon instead of the first timestamp (KIP-534).
     pub const fn has_delete_horizon(self) -> bool {
         self.0 & DELETE_HORIZON != 0
+    }
+
+    /// The same bits with the mark of a transaction's batch.
+    #[must_use]
+    pub const fn with_transactional(self) -> Self {
+        Self(self.0 | TRANSACTIONAL)
+    }
+
+    /// The same bits with the mark of a control batch.
+    #[must_use]
+    pub const fn with_control(self) -> Self {
+        Self(self.0 | CONTROL)
     }
 
     /// The same bits with another codec.

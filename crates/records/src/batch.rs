@@ -29,20 +29,20 @@ use crate::{Attributes, crc32c};
 pub const HEADER_BYTES: usize = 61;
 
 /// Bytes before the part that the length field counts.
-const LENGTH_OVERHEAD: usize = 12;
+pub(crate) const LENGTH_OVERHEAD: usize = 12;
 pub(crate) const BASE_OFFSET: usize = 0;
-const BATCH_LENGTH: usize = 8;
+pub(crate) const BATCH_LENGTH: usize = 8;
 pub(crate) const LEADER_EPOCH: usize = 12;
-const MAGIC: usize = 16;
-pub(crate) const CRC: usize = 17;
+pub(crate) const MAGIC: usize = 16;
+const CRC: usize = 17;
 pub(crate) const ATTRIBUTES: usize = 21;
-const LAST_OFFSET_DELTA: usize = 23;
-const BASE_TIMESTAMP: usize = 27;
+pub(crate) const LAST_OFFSET_DELTA: usize = 23;
+pub(crate) const BASE_TIMESTAMP: usize = 27;
 pub(crate) const MAX_TIMESTAMP: usize = 35;
-const PRODUCER_ID: usize = 43;
-const PRODUCER_EPOCH: usize = 51;
-const BASE_SEQUENCE: usize = 53;
-const RECORDS_COUNT: usize = 57;
+pub(crate) const PRODUCER_ID: usize = 43;
+pub(crate) const PRODUCER_EPOCH: usize = 51;
+pub(crate) const BASE_SEQUENCE: usize = 53;
+pub(crate) const RECORDS_COUNT: usize = 57;
 
 /// Why bytes are not a record batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -206,6 +206,20 @@ impl<'a> BatchView<'a> {
         let computed = crc32c(self.bytes.get(ATTRIBUTES..).unwrap_or_default());
         if stored == computed { Ok(()) } else { Err(BatchError::Crc { stored, computed }) }
     }
+}
+
+/// Writes a field of the header of the batch at the start of `bytes`.
+///
+/// # Panics
+/// When `bytes` are shorter than a header.
+pub(crate) fn write_field<const N: usize>(bytes: &mut [u8], at: usize, field: [u8; N]) {
+    bytes.get_mut(at..at + N).expect("a header is there to be written").copy_from_slice(&field);
+}
+
+/// Computes the checksum of the one batch that `bytes` are and writes it into the header.
+pub(crate) fn write_crc(bytes: &mut [u8]) {
+    let crc = crc32c(bytes.get(ATTRIBUTES..).unwrap_or_default());
+    write_field(bytes, CRC, crc.to_be_bytes());
 }
 
 fn field<const AT: usize, const N: usize>(header: &[u8; HEADER_BYTES]) -> [u8; N] {

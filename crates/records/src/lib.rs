@@ -11,10 +11,17 @@
 
 mod attributes;
 mod batch;
+mod builder;
 mod checksum;
+mod control;
+mod record;
 mod sealed;
+mod varint;
 
 pub use attributes::{Attributes, Compression, TimestampType};
 pub use batch::{BatchError, BatchIter, BatchView, HEADER_BYTES, ProducerStamp, batches};
+pub use builder::{BatchBuilder, NewRecord};
 pub use checksum::crc32c;
+pub use control::{ControlError, ControlRecord, EndTransaction, TransactionOutcome};
+pub use record::{Header, HeaderIter, Headers, Record, RecordError, RecordIter, records};
 pub use sealed::SealedBatches;

@@ -3,8 +3,8 @@
 use bytes::{Bytes, BytesMut};
 use strandline_model::{ByteCount, LeaderEpoch, Offset, Timestamp};
 
-use crate::batch::{ATTRIBUTES, BASE_OFFSET, CRC, LEADER_EPOCH, MAX_TIMESTAMP};
-use crate::{BatchError, BatchView, TimestampType, batches, crc32c};
+use crate::batch::{ATTRIBUTES, BASE_OFFSET, LEADER_EPOCH, MAX_TIMESTAMP, write_crc, write_field};
+use crate::{BatchError, BatchView, TimestampType, batches};
 
 /// One or more batches with their final offsets and leader epoch, ready to be appended.
 ///
@@ -45,8 +45,7 @@ impl SealedBatches {
                 .with_timestamp_type(TimestampType::LogAppendTime);
             write_field(&mut bytes, ATTRIBUTES, attributes.bits().to_be_bytes());
             write_field(&mut bytes, MAX_TIMESTAMP, now.as_millis().to_be_bytes());
-            let crc = crc32c(bytes.get(ATTRIBUTES..).unwrap_or_default());
-            write_field(&mut bytes, CRC, crc.to_be_bytes());
+            write_crc(&mut bytes);
         }
         let bytes = bytes.freeze();
         let view = BatchView::exactly(&bytes).expect("validation comes before sealing");
@@ -117,8 +116,4 @@ impl SealedBatches {
     pub fn iter(&self) -> impl Iterator<Item = BatchView<'_>> {
         batches(&self.bytes).map(|batch| batch.expect("sealed bytes are whole batches"))
     }
-}
-
-fn write_field<const N: usize>(bytes: &mut BytesMut, at: usize, field: [u8; N]) {
-    bytes.get_mut(at..at + N).expect("validation comes before sealing").copy_from_slice(&field);
 }
