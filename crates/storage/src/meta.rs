@@ -13,6 +13,9 @@ pub type Value = Bytes;
 
 /// Keyed rows, changed in atomic batches.
 pub trait MetaStore: Debug + Send + Sync {
+    /// The value of row `key`; `None` when there is no such row.
+    fn get(&self, table: Table, key: Key) -> BoxFuture<'_, Result<Option<Value>, StorageError>>;
+
     /// Rows of `table` in key order: those after `after` (all for `None`), at most `limit`.
     fn scan(
         &self,

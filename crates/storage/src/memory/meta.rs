@@ -20,6 +20,13 @@ pub(super) struct Tables {
 }
 
 impl MetaStore for MemoryEngine {
+    fn get(&self, table: Table, key: Key) -> BoxFuture<'_, Result<Option<Value>, StorageError>> {
+        Box::pin(async move {
+            self.shared.check_open()?;
+            Ok(self.shared.tables.lock().rows.get(&(table, key)).cloned())
+        })
+    }
+
     fn scan(
         &self,
         table: Table,
