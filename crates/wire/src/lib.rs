@@ -1,0 +1,50 @@
+//! Kafka's wire protocol: frames, messages, error codes, and the one table of what is served.
+//!
+//! Bytes in, structures out, and back. The messages of most APIs are those of a generated codec,
+//! behind one trait ([`Message`]); what carries records is written here, because records must not be
+//! copied: a [`produce::Request`] hands each batch over as a writable slice of its frame, and a
+//! [`fetch::Response`] is encoded around records that lie elsewhere, in a file perhaps.
+//!
+//! This crate knows no topics, logs or connections. It reads no clock and does no I/O.
+//!
+//! # Invariants
+//! - Bytes from a peer never panic here, and nothing is allocated on the word of a length field.
+//! - What is served, in which versions, stands in one table ([`served`]) and nowhere else.
+//!
+//! ```
+//! use strandline_wire::{ApiKey, ErrorCode, Lookup, lookup};
+//!
+//! let Lookup::Served(api) = lookup(3, 12) else { panic!("Metadata 12 is served") };
+//! assert_eq!(api.key(), ApiKey::Metadata);
+//! assert!(api.is_flexible());
+//! assert_eq!(lookup(3, 99), Lookup::UnsupportedVersion(ApiKey::Metadata));
+//! assert!(ErrorCode::NOT_LEADER_OR_FOLLOWER.is_retriable());
+//! ```
+
+#![deny(clippy::indexing_slicing, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+
+mod api;
+mod error;
+mod error_code;
+pub mod fetch;
+mod frame;
+mod message;
+pub mod produce;
+mod reader;
+mod topic;
+mod writer;
+
+pub use api::{Api, ApiKey, Lookup, ServedApi, lookup, served};
+pub use error::{DecodeError, EncodeError};
+pub use error_code::{ErrorCode, ErrorInfo};
+pub use frame::{
+    Arrival, FrameError, FrameLimits, RequestHeader, next_request, read_response,
+    response_correlation_id, write_request, write_response,
+};
+pub use kacrab_protocol::{KafkaString, KafkaUuid};
+pub use message::{
+    Message, Request, api_versions, create_partitions, create_topics, delete_topics,
+    describe_cluster, describe_configs, describe_topic_partitions, init_producer_id, list_offsets,
+    metadata, offset_for_leader_epoch,
+};
+pub use topic::{Leader, NodeEndpoint, TopicRef, topic_id_from_wire, topic_id_to_wire};

@@ -1,0 +1,195 @@
+//! The messages of the served APIs, as the generated codec has them, behind one trait.
+//!
+//! Each API is a module with `Request`, `Response` and the structures inside them. Produce and
+//! Fetch have codecs of their own for the broker's side (they must not copy records); the generated
+//! ones serve clients and tests and live in their `message` submodules.
+//!
+//! A null array where null is not allowed is read as an empty one.
+
+use std::fmt::Debug;
+
+use bytes::{Bytes, BytesMut};
+
+use crate::{ApiKey, DecodeError, EncodeError};
+
+/// A message that the generated codec reads and writes.
+pub trait Message: Sized + Debug + Send {
+    /// Which API it belongs to.
+    const KEY: ApiKey;
+
+    /// Reads a body. Bytes after the message are ignored, as Kafka does.
+    fn decode(body: Bytes, version: i16) -> Result<Self, DecodeError>;
+
+    /// Appends the body to `buf`.
+    fn encode(&self, buf: &mut BytesMut, version: i16) -> Result<(), EncodeError>;
+
+    /// How many bytes [`Message::encode`] will write.
+    fn encoded_len(&self, version: i16) -> Result<usize, EncodeError>;
+}
+
+/// A request and the response that answers it.
+pub trait Request: Message {
+    /// What answers it.
+    type Response: Message;
+}
+
+// A macro because the twenty-six types are foreign, have the same methods and no common trait.
+macro_rules! messages {
+    ($($key:ident: $request:ty => $response:ty;)*) => {$(
+        impl Request for $request {
+            type Response = $response;
+        }
+        messages!(impl $key $request);
+        messages!(impl $key $response);
+    )*};
+    (impl $key:ident $message:ty) => {
+        impl Message for $message {
+            const KEY: ApiKey = ApiKey::$key;
+
+            fn decode(mut body: Bytes, version: i16) -> Result<Self, DecodeError> {
+                Self::read(&mut body, version)
+                    .map_err(|source| DecodeError::Malformed { key: Self::KEY, source: source.into() })
+            }
+
+            fn encode(&self, buf: &mut BytesMut, version: i16) -> Result<(), EncodeError> {
+                self.write(buf, version).map_err(|source| unrepresentable(Self::KEY, version, source))
+            }
+
+            fn encoded_len(&self, version: i16) -> Result<usize, EncodeError> {
+                Self::encoded_len(self, version)
+                    .map_err(|source| unrepresentable(Self::KEY, version, source))
+            }
+        }
+    };
+}
+
+fn unrepresentable(
+    key: ApiKey,
+    version: i16,
+    source: kacrab_protocol::ProtocolError,
+) -> EncodeError {
+    EncodeError::Unrepresentable { key, version, source: source.into() }
+}
+
+messages! {
+    Produce: crate::produce::message::Request => crate::produce::message::Response;
+    Fetch: crate::fetch::message::Request => crate::fetch::message::Response;
+    ListOffsets: list_offsets::Request => list_offsets::Response;
+    Metadata: metadata::Request => metadata::Response;
+    ApiVersions: api_versions::Request => api_versions::Response;
+    CreateTopics: create_topics::Request => create_topics::Response;
+    DeleteTopics: delete_topics::Request => delete_topics::Response;
+    InitProducerId: init_producer_id::Request => init_producer_id::Response;
+    OffsetForLeaderEpoch: offset_for_leader_epoch::Request => offset_for_leader_epoch::Response;
+    DescribeConfigs: describe_configs::Request => describe_configs::Response;
+    CreatePartitions: create_partitions::Request => create_partitions::Response;
+    DescribeCluster: describe_cluster::Request => describe_cluster::Response;
+    DescribeTopicPartitions:
+        describe_topic_partitions::Request => describe_topic_partitions::Response;
+}
+
+/// Finds offsets by time.
+pub mod list_offsets {
+    pub use kacrab_protocol::generated::list_offsets_request::{
+        ListOffsetsPartition, ListOffsetsRequestData as Request, ListOffsetsTopic,
+    };
+    pub use kacrab_protocol::generated::list_offsets_response::{
+        ListOffsetsPartitionResponse, ListOffsetsResponseData as Response, ListOffsetsTopicResponse,
+    };
+}
+
+/// Describes brokers and topics.
+pub mod metadata {
+    pub use kacrab_protocol::generated::metadata_request::{
+        MetadataRequestData as Request, MetadataRequestTopic,
+    };
+    pub use kacrab_protocol::generated::metadata_response::{
+        MetadataResponseBroker, MetadataResponseData as Response, MetadataResponsePartition,
+        MetadataResponseTopic,
+    };
+}
+
+/// Says what is served.
+pub mod api_versions {
+    pub use kacrab_protocol::generated::api_versions_request::ApiVersionsRequestData as Request;
+    pub use kacrab_protocol::generated::api_versions_response::{
+        ApiVersion, ApiVersionsResponseData as Response, FinalizedFeatureKey, SupportedFeatureKey,
+    };
+}
+
+/// Creates topics.
+pub mod create_topics {
+    pub use kacrab_protocol::generated::create_topics_request::{
+        CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig,
+        CreateTopicsRequestData as Request,
+    };
+    pub use kacrab_protocol::generated::create_topics_response::{
+        CreatableTopicConfigs, CreatableTopicResult, CreateTopicsResponseData as Response,
+    };
+}
+
+/// Deletes topics.
+pub mod delete_topics {
+    pub use kacrab_protocol::generated::delete_topics_request::{
+        DeleteTopicState, DeleteTopicsRequestData as Request,
+    };
+    pub use kacrab_protocol::generated::delete_topics_response::{
+        DeletableTopicResult, DeleteTopicsResponseData as Response,
+    };
+}
+
+/// Gives a producer its id and epoch.
+pub mod init_producer_id {
+    pub use kacrab_protocol::generated::init_producer_id_request::InitProducerIdRequestData as Request;
+    pub use kacrab_protocol::generated::init_producer_id_response::InitProducerIdResponseData as Response;
+}
+
+/// Finds where a leader epoch ends.
+pub mod offset_for_leader_epoch {
+    pub use kacrab_protocol::generated::offset_for_leader_epoch_request::{
+        OffsetForLeaderEpochRequestData as Request, OffsetForLeaderPartition, OffsetForLeaderTopic,
+    };
+    pub use kacrab_protocol::generated::offset_for_leader_epoch_response::{
+        EpochEndOffset, OffsetForLeaderEpochResponseData as Response, OffsetForLeaderTopicResult,
+    };
+}
+
+/// Reads configuration.
+pub mod describe_configs {
+    pub use kacrab_protocol::generated::describe_configs_request::{
+        DescribeConfigsRequestData as Request, DescribeConfigsResource,
+    };
+    pub use kacrab_protocol::generated::describe_configs_response::{
+        DescribeConfigsResourceResult, DescribeConfigsResponseData as Response,
+        DescribeConfigsResult, DescribeConfigsSynonym,
+    };
+}
+
+/// Adds partitions to topics.
+pub mod create_partitions {
+    pub use kacrab_protocol::generated::create_partitions_request::{
+        CreatePartitionsAssignment, CreatePartitionsRequestData as Request, CreatePartitionsTopic,
+    };
+    pub use kacrab_protocol::generated::create_partitions_response::{
+        CreatePartitionsResponseData as Response, CreatePartitionsTopicResult,
+    };
+}
+
+/// Describes the cluster.
+pub mod describe_cluster {
+    pub use kacrab_protocol::generated::describe_cluster_request::DescribeClusterRequestData as Request;
+    pub use kacrab_protocol::generated::describe_cluster_response::{
+        DescribeClusterBroker, DescribeClusterResponseData as Response,
+    };
+}
+
+/// Describes topics, page by page.
+pub mod describe_topic_partitions {
+    pub use kacrab_protocol::generated::describe_topic_partitions_request::{
+        Cursor as RequestCursor, DescribeTopicPartitionsRequestData as Request, TopicRequest,
+    };
+    pub use kacrab_protocol::generated::describe_topic_partitions_response::{
+        Cursor, DescribeTopicPartitionsResponseData as Response,
+        DescribeTopicPartitionsResponsePartition, DescribeTopicPartitionsResponseTopic,
+    };
+}
