@@ -17,6 +17,7 @@
 //! ```
 
 mod bytes;
+pub mod config;
 mod epoch;
 mod id;
 mod limits;

@@ -1,0 +1,81 @@
+//! Keys that Kafka does not have.
+
+use super::fsync::FsyncPolicy;
+use super::key::{ConfigKey, UNSET, boolean, int, list, long, same, string};
+use super::value::Value;
+
+/// The engines that `storage.engine` may name.
+const ENGINES: &[&str] = &["file", "memory"];
+
+pub(super) const TOPIC_KEYS: &[ConfigKey] = &[
+    string("storage.engine", "file").one_of(ENGINES).falls_back_to(&[same("storage.default")]).doc(
+        "Where the topic's records live. Fixed when the topic is made; another value is refused \
+         afterwards.",
+    ),
+    long("retention.records", "-1")
+        .at_least(-1)
+        .falls_back_to(&[same("log.retention.records")])
+        .ignored(super::reason::RETENTION)
+        .doc("The most records of a partition: the oldest segments go while there are more."),
+    boolean("retention.bytes.floor", "false")
+        .falls_back_to(&[same("log.retention.bytes.floor")])
+        .ignored(super::reason::RETENTION)
+        .doc(
+            "Apache Kafka's reading of `retention.bytes`: a segment goes only when what is left is \
+             still at or above the limit.",
+        ),
+    boolean("validate.compressed", "false")
+        .falls_back_to(&[same("log.validate.compressed")])
+        .doc("Whether compressed batches are decompressed and checked record by record."),
+];
+
+pub(super) const BROKER_KEYS: &[ConfigKey] = &[
+    string("data.dir", UNSET).not_empty().doc(
+        "The data folder. Unset: `log.dirs`, else `log.dir`, else `strandline-data` in the \
+         working folder.",
+    ),
+    string("storage.default", "file").one_of(ENGINES).doc("Default of `storage.engine`."),
+    string("storage.file.fsync", "commit")
+        .check("commit, interval:DURATION or never", is_fsync_policy)
+        .doc(
+            "When the file engine makes records durable: `commit` before each acknowledgement, \
+             `interval:100ms` in the background, `never` when the kernel pleases.",
+        ),
+    string("meta.store", "file")
+        .one_of(&["file", "memory"])
+        .doc("Where topics, configs and offsets are kept."),
+    long("log.retention.records", "-1")
+        .at_least(-1)
+        .cluster_wide()
+        .ignored(super::reason::RETENTION)
+        .doc("Default of `retention.records`."),
+    boolean("log.retention.bytes.floor", "false")
+        .cluster_wide()
+        .ignored(super::reason::RETENTION)
+        .doc("Default of `retention.bytes.floor`."),
+    boolean("log.validate.compressed", "false")
+        .cluster_wide()
+        .doc("Default of `validate.compressed`."),
+    long("deletion.grace.ms", "60000")
+        .at_least(0)
+        .cluster_wide()
+        .doc("How long a deleted topic's records stay on disk; 0 removes them at once."),
+    list("http.listeners", "http://127.0.0.1:9644")
+        .doc("Where health and metrics are served: `http://host:port`; empty for nowhere."),
+    string("advertised.mode", "auto")
+        .one_of(&["auto"])
+        .doc("How addresses are found when `advertised.listeners` is not set."),
+    int("shutdown.timeout.ms", "30000")
+        .at_least(0)
+        .doc("How long a stop waits for requests under way."),
+    string("logging.level", "info")
+        .one_of(&["off", "error", "warn", "info", "debug", "trace"])
+        .doc("The lowest level that is logged."),
+    string("logging.format", "auto")
+        .one_of(&["auto", "text", "json"])
+        .doc("How log lines look: `auto` is text on a terminal and JSON elsewhere."),
+];
+
+fn is_fsync_policy(value: &Value) -> bool {
+    matches!(value, Value::Text(text) if FsyncPolicy::parse(text).is_some())
+}
