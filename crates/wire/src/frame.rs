@@ -33,7 +33,7 @@ pub struct FrameLimits {
 
 impl FrameLimits {
     /// The largest frame of an API that the generated codec decodes: its small elements grow up to
-    /// forty-fold in memory, so one request costs at most 80 MiB.
+    /// fifty-fold in memory, so that one request costs at most 100 MiB for as long as it is decoded.
     pub const OTHER_MAX: ByteCount = ByteCount::mib(2);
 
     /// `produce` is Kafka's `socket.request.max.bytes`; `except_produce` bounds all else, and APIs

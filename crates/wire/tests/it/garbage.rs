@@ -1,0 +1,74 @@
+//! Bytes that are no message: every decoder of every version says so, and nothing panics.
+
+use bytes::BytesMut;
+use proptest::prelude::*;
+use strandline_wire::{
+    Api, ApiKey, DecodeError, Message, api_versions, create_partitions, create_topics,
+    delete_topics, describe_cluster, describe_configs, describe_topic_partitions, fetch,
+    init_producer_id, list_offsets, metadata, offset_for_leader_epoch, produce, served,
+};
+
+/// Decodes a request body as the broker does.
+pub(crate) fn decode(body: BytesMut, api: Api) -> Result<(), DecodeError> {
+    fn generated<M: Message>(body: BytesMut, api: Api) -> Result<(), DecodeError> {
+        M::decode(body.freeze(), api.version()).map(drop)
+    }
+    let decode = match api.key() {
+        ApiKey::Produce => return produce::Request::decode(body, api).map(drop),
+        ApiKey::Fetch => return fetch::Request::decode(body, api).map(drop),
+        ApiKey::ListOffsets => generated::<list_offsets::Request>,
+        ApiKey::Metadata => generated::<metadata::Request>,
+        ApiKey::ApiVersions => generated::<api_versions::Request>,
+        ApiKey::CreateTopics => generated::<create_topics::Request>,
+        ApiKey::DeleteTopics => generated::<delete_topics::Request>,
+        ApiKey::InitProducerId => generated::<init_producer_id::Request>,
+        ApiKey::OffsetForLeaderEpoch => generated::<offset_for_leader_epoch::Request>,
+        ApiKey::DescribeConfigs => generated::<describe_configs::Request>,
+        ApiKey::CreatePartitions => generated::<create_partitions::Request>,
+        ApiKey::DescribeCluster => generated::<describe_cluster::Request>,
+        ApiKey::DescribeTopicPartitions => generated::<describe_topic_partitions::Request>,
+    };
+    decode(body, api)
+}
+
+fn every_api() -> impl Iterator<Item = Api> {
+    served().iter().flat_map(|row| {
+        (row.min_version..=row.max_version).map(|version| row.at(version).expect("served"))
+    })
+}
+
+/// Runs of bytes that lengths are made of, more often than chance would have them.
+fn bytes() -> impl Strategy<Value = Vec<u8>> {
+    let run = prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..20),
+        Just(vec![0x7f, 0xff, 0xff, 0xff]),
+        Just(vec![0xff, 0xff, 0xff, 0xff, 0x0f]),
+        Just(vec![0, 0, 0, 1]),
+        prop::collection::vec(0_u8..4, 0..40),
+    ];
+    prop::collection::vec(run, 0..12).prop_map(|runs| runs.concat())
+}
+
+proptest! {
+    #[test]
+    fn garbage_is_read_or_refused_in_every_version(bytes in bytes()) {
+        for api in every_api() {
+            // Either verdict is right; a panic or an abort is not.
+            drop(decode(BytesMut::from(&bytes[..]), api));
+        }
+    }
+}
+
+#[test]
+fn an_empty_body_is_refused_wherever_fields_are_expected() {
+    for api in every_api() {
+        let is_empty = api.key() == ApiKey::ApiVersions && api.version() < 3;
+        assert_eq!(
+            decode(BytesMut::new(), api).is_ok(),
+            is_empty,
+            "{} v{}",
+            api.key(),
+            api.version()
+        );
+    }
+}
