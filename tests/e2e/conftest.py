@@ -1,0 +1,92 @@
+"""Fixtures: a broker for all, brokers of a test's own, topics with names of their own.
+
+`STRANDLINE_E2E_PEER=kafka` runs the same tests against Apache Kafka, to know that each expectation is
+Kafka's; tests about Strandline alone are then left out.
+"""
+
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from broker import BINARY, KAFKA, ApacheKafka, Broker, Strandline
+from clients import create_topic
+
+PEER = os.environ.get("STRANDLINE_E2E_PEER", "strandline")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if PEER == "kafka":
+        ours = [item for item in items if item.get_closest_marker("strandline")]
+        config.hook.pytest_deselected(items=ours)
+        items[:] = [item for item in items if item not in ours]
+
+
+def pytest_sessionstart() -> None:
+    if PEER == "strandline" and not BINARY.exists():
+        pytest.exit(f"{BINARY} is missing: cargo build --release", returncode=3)
+
+
+def new_broker(folder: Path, properties: dict[str, str]) -> Broker:
+    kind = {"strandline": Strandline, "kafka": ApacheKafka}[PEER]
+    return kind(folder, properties)
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One broker for all tests that neither stop nor configure it."""
+    shared = new_broker(tmp_path_factory.mktemp("broker"), {}).start()
+    yield shared
+    shared.close()
+    check_log(shared)
+
+
+@pytest.fixture
+def make_broker(tmp_path: Path) -> Iterator[Callable[..., Broker]]:
+    """Makes brokers that a test may stop, kill and configure; they are not started yet."""
+    made: list[Broker] = []
+
+    def make(**properties: object) -> Broker:
+        settings = {key.replace("_", "."): str(value) for key, value in properties.items()}
+        made.append(new_broker(tmp_path / f"broker-{len(made)}", settings))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+        check_log(one)
+
+
+def check_log(broker: Broker) -> None:
+    """A panic in a broker fails the test, even when no client noticed."""
+    text = broker.log.read_text(errors="replace") if broker.log.exists() else ""
+    bad = [line for line in text.splitlines() if "panicked at" in line or re.search(r"\bERROR\b", line)]
+    assert PEER == "kafka" or not bad, f"{broker} logged:\n" + "\n".join(bad[:20])
+
+
+@pytest.fixture
+def topic_name(request: pytest.FixtureRequest) -> str:
+    """A name that no other test uses."""
+    return re.sub(r"[^a-zA-Z0-9._-]", "-", request.node.name)[:200]
+
+
+@pytest.fixture
+def topic(broker: Broker, topic_name: str) -> str:
+    """A topic of one partition on the shared broker."""
+    create_topic(broker.bootstrap, topic_name)
+    return topic_name
+
+
+@pytest.fixture(scope="session")
+def kafka_tool() -> Callable[..., str]:
+    """Runs one of Apache Kafka's own command-line tools; its standard output."""
+
+    def run(tool: str, *arguments: str, stdin: str | None = None) -> str:
+        command = [str(KAFKA), tool, *arguments]
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, f"{tool} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    return run

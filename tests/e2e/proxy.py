@@ -1,0 +1,69 @@
+"""A TCP proxy on loopback that cuts connections in the middle, as bad networks do."""
+
+import random
+import socket
+import struct
+import threading
+
+
+class CuttingProxy:
+    """Passes bytes on to `target`; each connection is reset after a random number of reply bytes.
+
+    What the broker did and the client never heard of is the interesting part: the request arrived, its
+    answer did not. The seed makes a run repeatable as far as the client's own timing allows.
+    """
+
+    def __init__(self, target: int, seed: int, reply_bytes: tuple[int, int]):
+        self.target = target
+        self.reply_bytes = reply_bytes
+        self.random = random.Random(seed)
+        self.cutting = True
+        self.cuts = 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self) -> None:
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return  # closed
+            try:
+                broker = socket.create_connection(("127.0.0.1", self.target), timeout=10)
+            except OSError:
+                reset(client)
+                continue
+            budget = self.random.randint(*self.reply_bytes)
+            threading.Thread(target=self.pass_on, args=(client, broker, None), daemon=True).start()
+            threading.Thread(target=self.pass_on, args=(broker, client, budget), daemon=True).start()
+
+    def pass_on(self, source: socket.socket, sink: socket.socket, budget: int | None) -> None:
+        source.settimeout(None)
+        try:
+            while piece := source.recv(65536):
+                if budget is not None and self.cutting:
+                    if budget < len(piece):
+                        self.cuts += 1
+                        sink.sendall(piece[:budget])
+                        break
+                    budget -= len(piece)
+                sink.sendall(piece)
+        except OSError:
+            pass  # the other half has cut it
+        finally:
+            reset(source)
+            reset(sink)
+
+    def close(self) -> None:
+        self.listener.close()
+
+
+def reset(connection: socket.socket) -> None:
+    """Closes with RST rather than FIN; closing twice is harmless."""
+    try:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass  # closed already
+    connection.close()

@@ -1,0 +1,168 @@
+"""What was acknowledged is there, once: through kill -9, restarts and cut connections."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from broker import Broker
+from clients import Record, bounds, consume, create_topic, delete_topic, produce, topic_names
+from confluent_kafka import Producer
+from deadline import wait_until
+from proxy import CuttingProxy
+
+PARTITIONS = 4
+
+
+class Account:
+    """Produces numbered records in a thread of its own and keeps book of what was acknowledged."""
+
+    def __init__(self, bootstrap: str, topic: str, **config: object):
+        settings = {"bootstrap.servers": bootstrap, "linger.ms": 1, "reconnect.backoff.max.ms": 200}
+        self.producer = Producer({**settings, **config})
+        self.topic = topic
+        self.sent: list[int] = [0] * PARTITIONS
+        self.acknowledged: list[set[int]] = [set() for _ in range(PARTITIONS)]
+        self.failed = 0
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self) -> None:
+        partition = 0
+        while not self.stopping.is_set():
+            number = self.sent[partition]
+            try:
+                self.producer.produce(
+                    self.topic, f"{number}".encode(), partition=partition, on_delivery=self.delivered
+                )
+            except BufferError:
+                self.producer.poll(0.05)
+                continue
+            self.sent[partition] += 1
+            partition = (partition + 1) % PARTITIONS
+            # At most some hundred records are in doubt at a time, so that a run is made of many batches.
+            self.producer.poll(0 if len(self.producer) < 500 else 0.01)
+
+    def delivered(self, error, message) -> None:
+        if error is None:
+            self.acknowledged[message.partition()].add(int(message.value()))
+        else:
+            self.failed += 1
+
+    def count(self) -> int:
+        return sum(map(len, self.acknowledged))
+
+    def wait_for_more(self, records: int) -> None:
+        goal = self.count() + records
+        wait_until(f"{records} more acknowledgements", lambda: self.count() >= goal, seconds=60)
+
+    def finish(self) -> None:
+        self.stopping.set()
+        self.thread.join()
+        assert self.producer.flush(60) == 0
+
+
+def check(account: Account, found: list[Record], once: bool) -> None:
+    for partition in range(PARTITIONS):
+        numbers = [int(r.value) for r in found if r.partition == partition]
+        missing = account.acknowledged[partition] - set(numbers)
+        assert not missing, f"partition {partition}: {len(missing)} acknowledged records are missing: {sorted(missing)[:5]}"
+        if once:
+            doubled = [number for number, times in Counter(numbers).items() if times > 1]
+            assert not doubled, f"partition {partition}: {len(doubled)} records stand there twice: {doubled[:5]}"
+            assert numbers == sorted(numbers), f"partition {partition} is out of order"
+        offsets = [r.offset for r in found if r.partition == partition]
+        assert offsets == list(range(len(offsets)))
+
+
+@pytest.mark.parametrize("idempotent", [True, False])
+def test_kill_9_loses_nothing_acknowledged(make_broker: Callable[..., Broker], topic_name: str, idempotent: bool) -> None:
+    broker = make_broker().start()
+    create_topic(broker.bootstrap, topic_name, partitions=PARTITIONS)
+    account = Account(broker.bootstrap, topic_name, **{"enable.idempotence": idempotent, "acks": "all"})
+    try:
+        for _ in range(5):
+            account.wait_for_more(2000)
+            broker.kill()
+            broker.start()
+        account.wait_for_more(2000)
+    finally:
+        account.finish()
+    found = consume(broker.bootstrap, topic_name, partitions=PARTITIONS, check_crcs=True)
+    check(account, found, once=idempotent)
+    assert account.failed == 0 and len(found) >= account.count() >= 12_000
+
+
+def test_idempotence_holds_over_cut_connections(make_broker: Callable[..., Broker], topic_name: str) -> None:
+    # The broker advertises the proxy, whose port is known only once it listens.
+    broker = make_broker()
+    broker.start()
+    proxy = CuttingProxy(broker.port, seed=7, reply_bytes=(2_000, 20_000))
+    broker.stop()
+    broker.properties["advertised.listeners"] = f"PLAINTEXT://127.0.0.1:{proxy.port}"
+    broker.start()
+    through = f"127.0.0.1:{proxy.port}"
+    proxy.cutting = False
+    create_topic(through, topic_name, partitions=PARTITIONS)
+    proxy.cutting = True
+    account = Account(through, topic_name, **{"enable.idempotence": True})
+    try:
+        wait_until("40 connections were cut", lambda: proxy.cuts >= 40, seconds=90)
+    finally:
+        proxy.cutting = False
+        account.finish()
+    found = consume(through, topic_name, partitions=PARTITIONS, check_crcs=True)
+    proxy.close()
+    check(account, found, once=True)
+    assert account.failed == 0
+    assert len(found) == account.count() == sum(account.sent)
+
+
+def test_a_restart_keeps_everything(make_broker: Callable[..., Broker], topic_name: str) -> None:
+    broker = make_broker().start()
+    create_topic(broker.bootstrap, topic_name, partitions=3, retention_ms=123_456_789)
+    create_topic(broker.bootstrap, f"{topic_name}-gone")
+    produce(broker.bootstrap, f"{topic_name}-gone", [Record(b"x")])
+    delete_topic(broker.bootstrap, f"{topic_name}-gone")
+    expected: list[Record] = []
+    for life in range(4):
+        records = [Record(f"{life}/{i}".encode(), b"k", partition=i % 3) for i in range(300)]
+        produce(broker.bootstrap, topic_name, records, compression_codec="lz4")
+        expected += records
+        if life % 2:
+            broker.kill()
+        else:
+            assert broker.stop() in (0, 143)  # a JVM says 143
+        broker.start()
+    found = consume(broker.bootstrap, topic_name, partitions=3, check_crcs=True)
+    for partition in range(3):
+        assert [(r.key, r.value) for r in found if r.partition == partition] == [
+            (r.key, r.value) for r in expected if r.partition == partition
+        ]
+    assert [bounds(broker.bootstrap, topic_name, p) for p in range(3)] == [(0, 400)] * 3
+    assert f"{topic_name}-gone" not in topic_names(broker.bootstrap)
+
+
+def test_a_consumer_goes_on_after_a_crash(make_broker: Callable[..., Broker], topic_name: str) -> None:
+    """Nothing that a consumer saw is taken back, and what it reads next follows without a gap."""
+    broker = make_broker().start()
+    create_topic(broker.bootstrap, topic_name, partitions=PARTITIONS)
+    account = Account(broker.bootstrap, topic_name, **{"enable.idempotence": True})
+    seen: list[Record] = []
+    try:
+        for _ in range(3):
+            account.wait_for_more(1000)
+            seen += consume_some(broker, topic_name)
+            broker.kill()
+            broker.start()
+    finally:
+        account.finish()
+    final = {(r.partition, r.offset): r.value for r in consume(broker.bootstrap, topic_name, partitions=PARTITIONS)}
+    taken_back = [r for r in seen if final.get((r.partition, r.offset)) != r.value]
+    assert seen and not taken_back
+
+
+def consume_some(broker: Broker, topic: str) -> list[Record]:
+    """What a consumer gets while records go on arriving: it stops at each partition's first end."""
+    return consume(broker.bootstrap, topic, partitions=PARTITIONS)
