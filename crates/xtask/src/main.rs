@@ -5,6 +5,7 @@
 
 #![expect(clippy::print_stdout, reason = "a toolbox talks to the person who runs it")]
 
+mod ci;
 mod tidy;
 mod tree;
 
@@ -15,6 +16,8 @@ use anyhow::bail;
 
 const USAGE: &str = "usage: cargo xtask COMMAND
 
+  ci [--full]        run every check, as CI does; `ci --list` names the steps,
+                     `ci STEP ...` runs some of them
   tidy [--tighten]   check the tree: crate edges, fences, ratchets, words, docs
                      --tighten lowers the ratchet's numbers to what is there";
 
@@ -33,6 +36,7 @@ fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
     let root = root();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
+        ["ci", rest @ ..] => ci::run(root, rest),
         ["tidy"] => tidy::run(&root, tidy::Mode::Check),
         ["tidy", "--tighten"] => tidy::run(&root, tidy::Mode::Tighten),
         ["help" | "--help" | "-h"] => {

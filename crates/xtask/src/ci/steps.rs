@@ -1,0 +1,121 @@
+//! The steps of CI, in the order in which they run: what is quick and often wrong comes first.
+
+use std::process::ExitCode;
+
+use anyhow::ensure;
+
+use super::process::run;
+use super::{Context, provision};
+use crate::tidy;
+
+/// One step of CI.
+#[derive(Debug)]
+pub(super) struct Step {
+    /// What it is called on the command line.
+    pub(super) name: &'static str,
+    /// What it shows.
+    pub(super) what: &'static str,
+    /// In which runs it takes part.
+    pub(super) when: When,
+    /// Does it.
+    pub(super) run: fn(&Context) -> anyhow::Result<()>,
+}
+
+/// In which runs a step takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum When {
+    /// In every run.
+    Always,
+    /// Only with `--full`.
+    FullOnly,
+}
+
+const fn always(name: &'static str, what: &'static str, run: StepFn) -> Step {
+    Step { name, what, when: When::Always, run }
+}
+
+const fn only_full(name: &'static str, what: &'static str, run: StepFn) -> Step {
+    Step { name, what, when: When::FullOnly, run }
+}
+
+type StepFn = fn(&Context) -> anyhow::Result<()>;
+
+/// All steps.
+pub(super) const STEPS: &[Step] = &[
+    always("format", "the source is formatted", format),
+    always("tidy", "the tree keeps its own rules", check_tree),
+    always("typos", "words are spelled right", typos),
+    always("clippy", "no lint is broken", clippy),
+    always("test", "unit, property, transcript, conformance and crash tests", test),
+    always("doc-test", "examples in the documentation run", doc_test),
+    always("build", "the release build", build),
+    always("fuzz", "hostile bytes never panic", fuzz),
+    always("e2e", "real clients against the release build", e2e),
+    only_full("bench-build", "the benches compile, librdkafka with them", bench_build),
+];
+
+fn format(context: &Context) -> anyhow::Result<()> {
+    run(&context.root, "cargo").words("fmt --all --check").wait()
+}
+
+fn check_tree(context: &Context) -> anyhow::Result<()> {
+    let code = tidy::run(&context.root, tidy::Mode::Check)?;
+    ensure!(code == ExitCode::SUCCESS, "see the findings above");
+    Ok(())
+}
+
+fn typos(context: &Context) -> anyhow::Result<()> {
+    let typos = provision::python(context)?.join("typos");
+    run(&context.root, typos).words("--config _typos.toml").wait()
+}
+
+fn clippy(context: &Context) -> anyhow::Result<()> {
+    let cargo = run(&context.root, "cargo");
+    cargo.words("clippy --locked --workspace --all-targets --quiet -- -D warnings").wait()
+}
+
+fn test(context: &Context) -> anyhow::Result<()> {
+    let cargo = run(&context.root, "cargo");
+    let cargo = cargo.words("test --locked --workspace --lib --bins --tests --examples");
+    crash_cuts(context, cargo).wait()
+}
+
+/// How many cuts the crash matrix makes: a fixed sample, or every one.
+fn crash_cuts(context: &Context, command: super::process::Run) -> super::process::Run {
+    command.env("STRANDLINE_CRASH_CUTS", if context.full { "all" } else { "2000" })
+}
+
+fn doc_test(context: &Context) -> anyhow::Result<()> {
+    run(&context.root, "cargo").words("test --locked --workspace --doc --quiet").wait()
+}
+
+fn build(context: &Context) -> anyhow::Result<()> {
+    let cargo = run(&context.root, "cargo");
+    cargo.words("build --locked --release --package strandline --package strandline-fuzz").wait()
+}
+
+fn fuzz(context: &Context) -> anyhow::Result<()> {
+    let seconds = if context.full { "300" } else { "20" };
+    let fuzz = run(&context.root, context.root.join("target/release/strandline-fuzz"));
+    fuzz.words("all --seconds").arg(seconds).wait()
+}
+
+fn e2e(context: &Context) -> anyhow::Result<()> {
+    let python = provision::python(context)?;
+    let go = provision::go(context)?;
+    provision::kafka(context)?;
+    provision::command(context, "kcat", "kcat")?;
+    run(&context.root, python.join("python"))
+        .words("-m pytest -c tests/e2e/pytest.ini --rootdir tests/e2e --durations=5 tests/e2e")
+        .env("GOTOOLCHAIN", "local")
+        .path_first(&go)?
+        .wait()
+}
+
+fn bench_build(context: &Context) -> anyhow::Result<()> {
+    let cargo = run(&context.root, "cargo");
+    cargo
+        .words("clippy --locked --package strandline-bench --all-targets --features librdkafka")
+        .words("--quiet -- -D warnings")
+        .wait()
+}
