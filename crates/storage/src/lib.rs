@@ -18,6 +18,8 @@ mod log;
 mod memory;
 mod meta;
 mod read;
+#[cfg(feature = "testkit")]
+pub mod testkit;
 mod ticket;
 
 pub use error::{AppendError, CommitError, ErrorKind, ReadError, StorageError};

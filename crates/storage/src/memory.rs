@@ -16,6 +16,8 @@
 mod chunk;
 mod log;
 mod meta;
+#[cfg(feature = "testkit")]
+mod restart;
 mod settle;
 mod space;
 mod store;

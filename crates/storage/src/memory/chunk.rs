@@ -137,6 +137,21 @@ impl Chunks {
         freed
     }
 
+    /// Drops the batches that begin at or after `end`.
+    #[cfg(feature = "testkit")]
+    pub(super) fn cut_to(&mut self, end: Offset) {
+        while let Some(chunk) = self.chunks.back_mut() {
+            let kept = chunk.batches.partition_point(|batch| batch.base_offset < end);
+            chunk.size -= chunk.batches.drain(kept..).map(|batch| batch.size()).sum::<u64>();
+            chunk.max_timestamp =
+                chunk.batches.iter().filter_map(|batch| batch.max_timestamp).max();
+            if kept > 0 {
+                break;
+            }
+            self.chunks.pop_back();
+        }
+    }
+
     /// Everything that is held, with its overhead.
     pub(super) fn held(&self) -> u64 {
         self.chunks.iter().map(Chunk::cost).sum()

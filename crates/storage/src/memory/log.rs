@@ -37,6 +37,8 @@ pub(super) struct State {
     pub(super) epoch: LeaderEpoch,
     /// The last opener, while it holds its handle.
     pub(super) opener: Option<Opener>,
+    /// The last opener was killed without closing. Only tests kill.
+    pub(super) unclean: bool,
     /// Removal has begun: nobody opens, reads or writes any more.
     pub(super) removing: bool,
     /// Tickets of [`CommitLog::durable`] with the end that each waits for.
@@ -58,16 +60,7 @@ pub(super) struct MemoryLog {
 
 impl Log {
     pub(super) fn new(id: PartitionId) -> Self {
-        let state = State {
-            bounds: LogBounds::EMPTY,
-            chunks: Chunks::default(),
-            saved: None,
-            epoch: LeaderEpoch::ZERO,
-            opener: None,
-            removing: false,
-            waiting: Vec::new(),
-        };
-        Self { id, state: Mutex::new(state) }
+        Self { id, state: Mutex::new(State::empty()) }
     }
 
     /// Raises the durable end to `end`, which an opener of `epoch` appended, and tells who waits.
@@ -97,6 +90,25 @@ impl Log {
 }
 
 impl State {
+    pub(super) fn empty() -> Self {
+        Self {
+            bounds: LogBounds::EMPTY,
+            chunks: Chunks::default(),
+            saved: None,
+            epoch: LeaderEpoch::ZERO,
+            opener: None,
+            unclean: false,
+            removing: false,
+            waiting: Vec::new(),
+        }
+    }
+
+    /// Everything that is held, with its overhead.
+    #[cfg(feature = "testkit")]
+    pub(super) fn held(&self) -> u64 {
+        self.chunks.held() + self.saved.as_ref().map_or(0, |(_, state)| state.len() as u64)
+    }
+
     pub(super) fn check_kept(&self, id: PartitionId) -> Result<(), StorageError> {
         if self.removing {
             let message = format!("log is being removed. partition=`{id}`");

@@ -84,6 +84,12 @@ impl Tables {
         Ok(())
     }
 
+    /// Everything that is held, with its overhead.
+    #[cfg(feature = "testkit")]
+    pub(super) fn held(&self) -> u64 {
+        self.rows.iter().map(|((_, key), value)| cost(key, value)).sum()
+    }
+
     fn holds(&self, expectation: &Expectation) -> bool {
         match expectation {
             Expectation::Absent(table, key) => !self.rows.contains_key(&(*table, key.clone())),

@@ -106,26 +106,27 @@ impl Shared {
             let created = !logs.contains_key(&id);
             (Arc::clone(logs.entry(id).or_insert_with(|| Arc::new(Log::new(id)))), created)
         };
-        let (epoch, fenced, reached) = {
+        let (epoch, fenced, reached, unclean) = {
             let mut state = log.state.lock();
             if state.removing {
                 let message = format!("log is being removed. partition=`{id}`");
                 return Err(StorageError::new(ErrorKind::Invalid, message));
             }
             let fenced = state.opener.replace(Opener { listener, settings });
-            let free = if fenced.is_some() { state.epoch.next() } else { state.epoch };
+            let unclean = std::mem::take(&mut state.unclean) || fenced.is_some();
+            let free = if unclean { state.epoch.next() } else { state.epoch };
             state.epoch = free.max(at_least);
             // What was written is kept: memory is this engine's stable storage.
             state.bounds.durable_end = state.bounds.written_end;
-            (state.epoch, fenced, state.take_reached())
+            (state.epoch, fenced, state.take_reached(), unclean)
         };
         for completion in reached {
             completion.settle(Ok(()));
         }
-        let found = match (created, &fenced) {
+        let found = match (created, unclean) {
             (true, _) => Found::Created,
-            (false, None) => Found::Clean,
-            (false, Some(_)) => Found::Unclean,
+            (false, false) => Found::Clean,
+            (false, true) => Found::Unclean,
         };
         if let Some(Opener { listener, .. }) = fenced {
             let message = format!("a later opener owns the log. owner=`{epoch}`");

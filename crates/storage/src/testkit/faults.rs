@@ -1,0 +1,158 @@
+//! Any engine, failing by plan: for the tests of whoever uses one.
+//!
+//! A test wraps an engine, says which of the next calls fail and how, and may hold back all
+//! progress of durability until it lets go. Everything else goes to the engine inside.
+//!
+//! # Invariants
+//! - A ticket resolves only after the listener was told, held back or not, as with any engine.
+//! - A handle that died stays dead; opening again is what mends it.
+
+mod gate;
+mod log;
+mod store;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::Engine;
+use crate::{CommitLog, ErrorKind, StorageError};
+use gate::Gate;
+
+/// The plan of failures: a handle that the test keeps. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Faults {
+    plan: Arc<Mutex<Plan>>,
+    held: Arc<watch::Sender<bool>>,
+}
+
+/// What happens to a submit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubmitFault {
+    /// Refused with `Busy`; the engine is ready at once.
+    Busy,
+    /// Refused with `Full`.
+    Full,
+    /// Taken and lost: the ticket fails, the handle dies.
+    LoseAndDie,
+    /// Taken and kept, which nobody is told: the ticket fails, the handle dies. After reopening the
+    /// records are there, as after a crash between the write and its answer.
+    KeepAndDie,
+}
+
+/// What happens to a metadata commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommitFault {
+    /// Fails with `Unavailable`; nothing changed.
+    Lose,
+    /// Fails with `Unavailable`; everything changed all the same.
+    Keep,
+}
+
+#[derive(Debug, Default)]
+struct Plan {
+    submits: Schedule<SubmitFault>,
+    commits: Schedule<CommitFault>,
+    opens: Schedule<ErrorKind>,
+    reads: Schedule<ErrorKind>,
+    gates: Vec<Arc<Gate>>,
+    /// Handles that died, kept until the next opening so that the engine inside sees an unclean stop.
+    dead: Vec<Arc<dyn CommitLog>>,
+}
+
+/// Faults by the number of calls before them.
+#[derive(Debug)]
+struct Schedule<F> {
+    coming: VecDeque<(usize, F)>,
+}
+
+impl Faults {
+    /// A plan without failures.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// The engine, failing by this plan.
+    pub fn wrap(&self, engine: Engine) -> Engine {
+        store::wrap(engine, self)
+    }
+
+    /// Lets the submit after the next `skip` ones fail, whichever log it goes to.
+    pub fn on_submit(&self, skip: usize, fault: SubmitFault) {
+        self.plan.lock().submits.add(skip, fault);
+    }
+
+    /// Lets the metadata commit after the next `skip` ones fail.
+    pub fn on_commit(&self, skip: usize, fault: CommitFault) {
+        self.plan.lock().commits.add(skip, fault);
+    }
+
+    /// Lets the opening after the next `skip` ones fail.
+    pub fn on_open(&self, skip: usize, kind: ErrorKind) {
+        self.plan.lock().opens.add(skip, kind);
+    }
+
+    /// Lets the read after the next `skip` ones fail.
+    pub fn on_read(&self, skip: usize, kind: ErrorKind) {
+        self.plan.lock().reads.add(skip, kind);
+    }
+
+    /// From now on nothing becomes durable as far as anybody can see.
+    pub fn hold(&self) {
+        self.held.send_replace(true);
+    }
+
+    /// Lets everything become durable that was held back, and what comes after it.
+    pub fn release(&self) {
+        let gates = self.plan.lock().gates.clone();
+        for gate in &gates {
+            gate.let_through();
+        }
+        // After the owners were told: now the tickets resolve.
+        self.held.send_replace(false);
+        // What became durable in between.
+        for gate in &gates {
+            gate.let_through();
+        }
+    }
+
+    fn is_held(&self) -> bool {
+        *self.held.borrow()
+    }
+
+    async fn released(&self) {
+        let released = self.held.subscribe().wait_for(|held| !held).await.map(drop);
+        released.expect("the sender lives as long as this");
+    }
+}
+
+impl<F> Schedule<F> {
+    fn add(&mut self, skip: usize, fault: F) {
+        self.coming.push_back((skip, fault));
+    }
+
+    /// The fault of this call; all others come one call closer.
+    fn next(&mut self) -> Option<F> {
+        let due = self.coming.iter().position(|(skip, _)| *skip == 0);
+        let fault = due.and_then(|position| self.coming.remove(position)).map(|(_, fault)| fault);
+        for (skip, _) in &mut self.coming {
+            *skip = skip.saturating_sub(1);
+        }
+        fault
+    }
+}
+
+impl<F> Default for Schedule<F> {
+    fn default() -> Self {
+        Self { coming: VecDeque::new() }
+    }
+}
+
+fn injected(kind: ErrorKind) -> StorageError {
+    StorageError::new(kind, "injected by a test")
+}
+
+#[cfg(test)]
+mod tests;

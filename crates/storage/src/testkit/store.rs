@@ -1,0 +1,82 @@
+//! The store as a whole: listing, space, verification, closing.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use strandline_model::{ByteCount, Offset};
+
+use super::{Factory, Recorder, Stop, Subject, TestBatch, open_request, partition, settings};
+use crate::{AppendError, ErrorKind, LogSettings};
+
+/// Every log that was appended to is listed, before and after a restart.
+pub async fn logs_with_bytes_are_listed(factory: &mut impl Factory) {
+    for stop in [Stop::Clean, Stop::Crash] {
+        let engine = factory.make().await;
+        assert_eq!(engine.logs.list().await.expect("lists"), Vec::new());
+        for index in [3, 0, 7] {
+            Subject::open(&engine, index).await.append(TestBatch::of(1)).await;
+        }
+        let expected = BTreeSet::from([0, 3, 7].map(partition));
+        let listed = engine.logs.list().await.expect("lists");
+        assert_eq!(listed.len(), expected.len(), "each once");
+        assert_eq!(BTreeSet::from_iter(listed), expected);
+        let Some(engine) = engine.restarted(factory, stop).await else { return };
+        assert_eq!(BTreeSet::from_iter(engine.logs.list().await.expect("lists")), expected);
+    }
+}
+
+/// What is stored counts as used.
+pub async fn used_space_counts_what_is_stored(factory: &mut impl Factory) {
+    let engine = factory.make().await;
+    let subject = Subject::open(&engine, 0).await;
+    let mut stored = ByteCount::ZERO;
+    for _ in 0..8 {
+        let batch = subject.append(TestBatch::of(10).value_bytes(10_000)).await;
+        stored += ByteCount::of(&batch.bytes);
+        let space = engine.logs.space();
+        assert!(space.used >= stored, "{space:?}");
+    }
+}
+
+/// A healthy log verifies without findings, whatever was done to it.
+pub async fn a_healthy_log_has_no_findings(factory: &mut impl Factory) {
+    let engine = factory.make().await;
+    let subject = Subject::open(&engine, 0).await;
+    subject.log.configure(LogSettings { segment_bytes: ByteCount::kib(1), ..settings() });
+    subject.append_some(30).await;
+    subject.log.trim(Offset::new(20)).await.expect("trims");
+    subject.log.roll().await.expect("rolls");
+    subject.append_some(3).await;
+    assert_eq!(engine.logs.verify(partition(0)).await.expect("verifies"), Vec::new());
+    drop(subject);
+    let Some(engine) = engine.restarted(factory, Stop::Clean).await else { return };
+    assert_eq!(engine.logs.verify(partition(0)).await.expect("verifies"), Vec::new());
+}
+
+/// Closing settles what was submitted; afterwards everything answers `Closed`.
+pub async fn a_closed_engine_says_so(factory: &mut impl Factory) {
+    let engine = factory.make().await;
+    let subject = Subject::open(&engine, 0).await;
+    let (_, ticket) = subject.submit(TestBatch::of(2)).await;
+    engine.logs.close().await.expect("closes");
+    ticket.await.expect("closing makes everything durable");
+
+    let heard = Arc::new(Recorder::default());
+    let logs = &engine.logs;
+    let answers = [
+        logs.open(open_request(1, &heard)).await.map(|_| ()),
+        logs.list().await.map(|_| ()),
+        logs.remove_some(partition(0), ByteCount::kib(1)).await.map(|_| ()),
+        logs.verify(partition(0)).await.map(|_| ()),
+        subject.log.roll().await,
+        subject.log.trim(Offset::new(1)).await.map(|_| ()),
+        subject.log.save_state(Offset::ZERO, "x".into()).await,
+    ];
+    for (number, answer) in answers.into_iter().enumerate() {
+        assert_eq!(answer.expect_err("closed").kind(), ErrorKind::Closed, "call {number}");
+    }
+    let at = Offset::new(2);
+    let refused = subject.log.submit(at, TestBatch::of(1).seal(at, subject.epoch));
+    let Err(AppendError::Refused(error)) = refused else { panic!("{refused:?}") };
+    assert_eq!(error.kind(), ErrorKind::Closed);
+}
