@@ -14,7 +14,8 @@
 //! | each header | key (varint length, bytes), value (varint length, bytes; −1: null) | |
 //!
 //! Varints are zig-zag. Records of a compressed batch are compressed together, so what is walked
-//! here is the block after decompression.
+//! here is the block that
+//! [`BatchView::decompressed`] returns.
 
 use strandline_model::{Offset, OffsetDelta, Timestamp};
 
