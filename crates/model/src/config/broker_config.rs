@@ -163,8 +163,7 @@ fn listeners<F: Fn(&str) -> Option<Value>>(
 ) -> Result<Vec<Listener>, BrokerConfigError> {
     let wrong = |why: String| BrokerConfigError { name: "listeners", why };
     let protocols = protocol_map(&read.text("listener.security.protocol.map"))?;
-    let controllers: BTreeSet<String> =
-        read.list("controller.listener.names").iter().map(|n| n.to_ascii_uppercase()).collect();
+    let controllers = controller_names(read);
     let mut listeners = parse_listeners("listeners", &read.list("listeners"))?;
     listeners.retain(|listener| !controllers.contains(&listener.name));
     let mut names = BTreeSet::new();
@@ -204,13 +203,20 @@ fn listeners<F: Fn(&str) -> Option<Value>>(
     Ok(listeners)
 }
 
+fn controller_names<F: Fn(&str) -> Option<Value>>(read: &Reader<F>) -> BTreeSet<String> {
+    let names = read.list("controller.listener.names");
+    names.iter().map(|name| name.to_ascii_uppercase()).collect()
+}
+
 fn advertised_listeners<F: Fn(&str) -> Option<Value>>(
     read: &Reader<F>,
     listeners: &[Listener],
 ) -> Result<Vec<Listener>, BrokerConfigError> {
     let name = "advertised.listeners";
     let wrong = |why: String| Err(BrokerConfigError { name, why });
-    let advertised = parse_listeners(name, &read.list(name))?;
+    let controllers = controller_names(read);
+    let mut advertised = parse_listeners(name, &read.list(name))?;
+    advertised.retain(|address| !controllers.contains(&address.name));
     for address in &advertised {
         if !listeners.iter().any(|listener| listener.name == address.name) {
             return wrong(format!("{} is the name of no listener", address.name));
@@ -291,7 +297,10 @@ mod tests {
     fn defaults_serve_everybody_with_one_plain_listener() {
         let config = config(&[]).expect("defaults");
         assert_eq!(config.node_id, NodeId::new(1));
-        assert_eq!(config.listeners, [Listener::parse("PLAINTEXT://:9092").expect("good")]);
+        assert_eq!(
+            config.listeners,
+            [Listener::parse("PLAINTEXT://localhost:9092").expect("good")]
+        );
         assert!(config.advertised_listeners.is_empty());
         assert_eq!(config.data_dir, None);
         assert_eq!(config.storage_file_fsync, FsyncPolicy::Commit);
@@ -307,7 +316,7 @@ mod tests {
             ("controller.listener.names", "CONTROLLER"),
             ("listeners", "PLAINTEXT://:9092,CONTROLLER://:9093"),
             ("inter.broker.listener.name", "PLAINTEXT"),
-            ("advertised.listeners", "PLAINTEXT://localhost:9092"),
+            ("advertised.listeners", "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093"),
             ("log.dirs", "/var/lib/kafka"),
             ("security.inter.broker.protocol", "PLAINTEXT"),
             ("authorizer.class.name", ""),

@@ -10,9 +10,10 @@ pub(super) const KEYS: &[ConfigKey] = &[
         .doc("The id of this broker, in Metadata and in every log that names it."),
     int("broker.id", "-1").ignored(reason::OLD_NAME).doc("The name of `node.id` before Kafka 3.3."),
     string("broker.rack", UNSET).ignored(reason::RACK).doc("The rack of this broker."),
-    list("listeners", "PLAINTEXT://:9092").not_empty().per_broker().doc(
+    // Kafka's default is every address; ours is this machine, since anybody may read and write.
+    list("listeners", "PLAINTEXT://localhost:9092").not_empty().per_broker().doc(
         "Where Kafka clients connect: `PLAINTEXT://host:port`, several with commas. \
-            Port 0 takes a free one; no host means all addresses.",
+            Port 0 takes a free one; localhost is both 127.0.0.1 and [::1]; no host means all addresses.",
     ),
     list("advertised.listeners", UNSET).doc(
         "The addresses that clients are told to connect to. Unset: the address that \

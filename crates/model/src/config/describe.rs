@@ -223,7 +223,7 @@ mod tests {
             told(&described),
             [
                 "StaticBroker:listeners=PLAINTEXT://127.0.0.1:1",
-                "Default:listeners=PLAINTEXT://:9092",
+                "Default:listeners=PLAINTEXT://localhost:9092",
             ]
         );
         assert!(!described.is_read_only);

@@ -60,7 +60,7 @@ pub(super) const BROKER_KEYS: &[ConfigKey] = &[
         .at_least(0)
         .cluster_wide()
         .doc("How long a deleted topic's records stay on disk; 0 removes them at once."),
-    list("http.listeners", "http://127.0.0.1:9644")
+    list("http.listeners", "http://localhost:9644")
         .doc("Where health and metrics are served: `http://host:port`; empty for nowhere."),
     string("advertised.mode", "auto")
         .one_of(&["auto"])
