@@ -7,3 +7,4 @@
 //! docs/format.md has the bytes of everything that is kept.
 
 pub mod disk;
+pub mod segment;

@@ -1,0 +1,239 @@
+//! Placing batches and writing them.
+
+use std::sync::Arc;
+
+use strandline_model::Offset;
+use strandline_records::SealedBatches;
+use strandline_storage::{ChunkState, ErrorKind, StorageError};
+
+use super::index::Index;
+use super::live::Segment;
+use super::log::{SegmentLog, State};
+use super::name::{FileKind, partition_dir};
+use super::roll::must_roll;
+use super::{Append, Placement, SegmentFacts};
+use crate::disk::{DiskFile, OpenMode};
+
+/// Slices that go to the disk in one write. Reached: another write follows.
+const WRITE_SLICES_MAX: usize = 512;
+
+/// Where the next batches will be placed.
+#[derive(Debug)]
+pub(super) struct Cursor {
+    /// The segment that takes them, as it will be when all that was placed is written; `None` when
+    /// they begin a new one.
+    pub(super) active: Option<SegmentFacts>,
+    /// The offset that they begin with.
+    pub(super) end: Offset,
+}
+
+/// What only the writer knows.
+#[derive(Debug)]
+pub(super) struct Growing {
+    /// Whether the partition's folders are there and their names will be synced.
+    has_dirs: bool,
+    /// Up to which position of the last segment write-back was asked for.
+    writeback_position: u64,
+}
+
+impl Growing {
+    /// Of a log whose last segment has bytes up to `position`.
+    pub(super) const fn from_position(position: u64) -> Self {
+        Self { has_dirs: false, writeback_position: position }
+    }
+}
+
+impl SegmentLog {
+    /// Decides where `batches` go: behind what was placed before, or in a segment of their own.
+    ///
+    /// Pure bookkeeping; called in offset order. What is placed must be written, or the log be opened
+    /// again.
+    ///
+    /// # Panics
+    /// When `batches` do not begin where the batches placed before them ended.
+    pub fn place(&self, batches: &SealedBatches) -> Result<Placement, StorageError> {
+        let mut state = self.state.lock();
+        state.check_alive()?;
+        assert_eq!(batches.base_offset(), state.cursor.end, "batches are placed without a hole");
+        let active = state.cursor.active;
+        let rolls = active.is_none_or(|active| must_roll(&active, batches, &state.settings));
+        let mut facts = match active {
+            Some(active) if !rolls => active,
+            _ => SegmentFacts::begun_by(batches),
+        };
+        let place = Placement { segment: facts.base_offset, position: facts.bytes };
+        facts.add(batches);
+        state.cursor = Cursor { active: Some(facts), end: batches.next_offset() };
+        Ok(place)
+    }
+
+    /// Lets the next placement begin a new segment. Does nothing when it will anyway.
+    pub fn roll(&self) {
+        let mut state = self.state.lock();
+        state.cursor.active = None;
+        // What was placed but not written is sealed by the write that begins the next segment.
+        let last = state.segments.back();
+        if let Some(last) = last.filter(|last| last.facts().next_offset == state.cursor.end) {
+            last.look(|live| live.state = ChunkState::Sealed);
+        }
+    }
+
+    /// Writes batches where they were placed, and shows them to readers. Blocks.
+    ///
+    /// Called by one thread at a time, in the order of placement. In recovery the placements come
+    /// from the journal instead. When it fails, some of the batches may be written, none of those
+    /// that follow will be, and the log is to be opened again.
+    pub fn write(&self, appends: &[Append<'_>]) -> Result<(), StorageError> {
+        let mut growing = self.writer.lock();
+        self.state.lock().check_alive()?;
+        let mut rest = appends;
+        while let Some(first) = rest.first() {
+            let count = run_length(rest);
+            let (run, behind) = rest.split_at(count);
+            if let Err(error) = self.write_run(&mut growing, first.place, run) {
+                self.state.lock().is_failed = true;
+                return Err(error);
+            }
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    /// Writes batches that follow each other in one segment.
+    fn write_run(
+        &self,
+        growing: &mut Growing,
+        place: Placement,
+        run: &[Append<'_>],
+    ) -> Result<(), StorageError> {
+        let segment = self.segment_for(growing, place, run[0].batches)?;
+        let interval = self.search().interval;
+        segment.load_index(&self.store, interval)?;
+        let key = segment.key(FileKind::Log);
+        let mode = if place.position == 0 { OpenMode::Either } else { OpenMode::Existing };
+        let file =
+            self.store.files.open(key, mode).map_err(|error| write_failed(&segment, error))?;
+        let slices: Vec<&[u8]> = run.iter().map(|append| &append.batches.bytes()[..]).collect();
+        let end = place.position + slices.iter().map(|slice| slice.len() as u64).sum::<u64>();
+        let written = file.write_at(place.position, &slices);
+        // Noted after the write, so that no sync in between takes the note without the bytes; and
+        // noted in any case, since a failed write may have changed the file.
+        self.store.files.note_written(key, &file, place.position..end);
+        written.map_err(|error| write_failed(&segment, error))?;
+        for append in run {
+            segment.publish(append.batches, interval);
+        }
+        self.begin_writeback(growing, &*file, end);
+        self.state.lock().wrote(&segment);
+        Ok(())
+    }
+
+    /// The segment of a placement: the last one, or a new one behind it.
+    fn segment_for(
+        &self,
+        growing: &mut Growing,
+        place: Placement,
+        batches: &SealedBatches,
+    ) -> Result<Arc<Segment>, StorageError> {
+        let last = self.state.lock().segments.back().map(Arc::clone);
+        let written_end = self.state.lock().written_end;
+        if let Some(last) = &last
+            && last.base_offset == place.segment
+            && last.facts().bytes == place.position
+            && batches.base_offset() == last.facts().next_offset
+        {
+            last.look(|live| live.state = ChunkState::Active);
+            return Ok(Arc::clone(last));
+        }
+        let is_new = place.position == 0
+            && batches.base_offset() == place.segment
+            && place.segment >= written_end;
+        if !is_new {
+            let message = format!(
+                "append does not follow what is written. log=`{}`, segment=`{}`, position=`{}`, \
+                 base_offset=`{}`, written_end=`{written_end}`",
+                self.id,
+                place.segment,
+                place.position,
+                batches.base_offset(),
+            );
+            return Err(StorageError::new(ErrorKind::Invalid, message));
+        }
+        if let Some(last) = last {
+            last.seal(&self.store);
+        }
+        self.begin_segment(growing, batches)
+    }
+
+    fn begin_segment(
+        &self,
+        growing: &mut Growing,
+        batches: &SealedBatches,
+    ) -> Result<Arc<Segment>, StorageError> {
+        let facts = SegmentFacts::begun_by(batches);
+        let segment =
+            Arc::new(Segment::new(self.id, facts, ChunkState::Active, Some(Index::default())));
+        if !growing.has_dirs {
+            self.store.create_dirs(self.id).map_err(|error| write_failed(&segment, error))?;
+            growing.has_dirs = true;
+        }
+        self.create_file(&segment).map_err(|error| write_failed(&segment, error))?;
+        growing.writeback_position = 0;
+        self.state.lock().segments.push_back(Arc::clone(&segment));
+        Ok(segment)
+    }
+
+    /// Makes the file of a segment, empty, and removes what bears the names of its indexes.
+    fn create_file(&self, segment: &Segment) -> std::io::Result<()> {
+        for kind in [FileKind::OffsetIndex, FileKind::TimeIndex] {
+            self.store.remove_file(segment.key(kind))?;
+        }
+        let file = self.store.files.open(segment.key(FileKind::Log), OpenMode::Either)?;
+        self.store.files.note_names_changed(partition_dir(self.id));
+        if file.size()? > 0 {
+            file.set_len(0)?;
+        }
+        Ok(())
+    }
+
+    fn begin_writeback(&self, growing: &mut Growing, file: &dyn DiskFile, end: u64) {
+        let length = end.saturating_sub(growing.writeback_position);
+        if length >= self.store.options.writeback.get() {
+            // A hint: without it the system writes later.
+            drop(file.start_writeback(growing.writeback_position, length));
+            growing.writeback_position = end;
+        }
+    }
+}
+
+impl State {
+    /// Takes note that everything up to the end of `segment`, the last one, is written.
+    fn wrote(&mut self, segment: &Segment) {
+        let facts = segment.facts();
+        self.written_end = facts.next_offset;
+        if self.cursor.end < self.written_end {
+            // The placement came from a journal: the cursor follows.
+            self.cursor = Cursor { active: Some(facts), end: facts.next_offset };
+        } else if self.cursor.end == self.written_end && self.cursor.active.is_none() {
+            // Rolled between the placement and now.
+            segment.look(|live| live.state = ChunkState::Sealed);
+        }
+    }
+}
+
+/// How many appends follow each other in the segment of the first.
+fn run_length(appends: &[Append<'_>]) -> usize {
+    let Some(first) = appends.first() else { return 0 };
+    let mut place = first.place;
+    let follows = |append: &&Append<'_>| {
+        let matches = append.place == place;
+        place.position += append.batches.size().get();
+        matches
+    };
+    appends.iter().take(WRITE_SLICES_MAX).take_while(follows).count()
+}
+
+fn write_failed(segment: &Segment, error: std::io::Error) -> StorageError {
+    let file = segment.key(FileKind::Log).path();
+    StorageError::io(format!("write segment. file=`{}`", file.display()), error)
+}

@@ -1,0 +1,61 @@
+//! What the engine remembers of a segment, and where an append goes.
+
+use strandline_model::{Offset, Timestamp};
+use strandline_records::SealedBatches;
+
+/// What a segment holds, as the engine's rows keep it: enough to open a log without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentFacts {
+    /// The offset of its first record, and its name.
+    pub base_offset: Offset,
+    /// Bytes of its batches: how much of the file is believed.
+    pub bytes: u64,
+    /// The offset after its last record.
+    pub next_offset: Offset,
+    /// The newest timestamp of its records; `None` when none has one.
+    pub max_timestamp: Option<Timestamp>,
+    /// When its first batch was appended, by the broker's clock.
+    pub first_appended_at: Timestamp,
+    /// When its last batch was appended, by the broker's clock.
+    pub last_appended_at: Timestamp,
+}
+
+impl SegmentFacts {
+    /// Of a segment that `batches` begin, before they are in it.
+    pub fn begun_by(batches: &SealedBatches) -> Self {
+        Self {
+            base_offset: batches.base_offset(),
+            bytes: 0,
+            next_offset: batches.base_offset(),
+            max_timestamp: None,
+            first_appended_at: batches.appended_at(),
+            last_appended_at: batches.appended_at(),
+        }
+    }
+
+    /// With `batches` behind what was there.
+    pub fn add(&mut self, batches: &SealedBatches) {
+        self.bytes += batches.size().get();
+        self.next_offset = batches.next_offset();
+        self.max_timestamp = self.max_timestamp.max(batches.max_timestamp());
+        self.last_appended_at = self.last_appended_at.max(batches.appended_at());
+    }
+}
+
+/// Where batches go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// The base offset of the segment.
+    pub segment: Offset,
+    /// The byte in it. 0: the batches begin the segment, and the one before it is sealed.
+    pub position: u64,
+}
+
+/// Batches and where they go.
+#[derive(Clone, Copy, Debug)]
+pub struct Append<'a> {
+    /// Where.
+    pub place: Placement,
+    /// What.
+    pub batches: &'a SealedBatches,
+}

@@ -1,0 +1,180 @@
+//! The open files of all logs: opened when needed, few at a time, and which of them are unsynced.
+//!
+//! # Invariants
+//! - A file has at most one [`DiskFile`] at a time, so its readers are all known.
+//! - A file that is unsynced, in use or has readers stays open: closing an unsynced one could lose
+//!   the error of its write-back. The bound is exceeded by such files only.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::name::FileKey;
+use crate::disk::{Disk, DiskFile, OpenMode};
+
+/// Files looked at to find one to close. Reached: the bound is exceeded until files are given back.
+const EVICTION_TRIES_MAX: usize = 32;
+
+#[derive(Debug)]
+pub(super) struct Files {
+    disk: Arc<dyn Disk>,
+    open_max: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    open: HashMap<FileKey, Open>,
+    /// Open files by when they were last used.
+    by_use: BTreeMap<u64, FileKey>,
+    uses: u64,
+    unsynced: BTreeMap<FileKey, Unsynced>,
+    unsynced_dirs: BTreeSet<PathBuf>,
+}
+
+#[derive(Debug)]
+struct Open {
+    file: Arc<dyn DiskFile>,
+    last_use: u64,
+}
+
+/// A file with bytes that were not synced. Keeps it open.
+#[derive(Debug)]
+pub(super) struct Unsynced {
+    pub(super) file: Arc<dyn DiskFile>,
+    /// Where they lie.
+    pub(super) range: Range<u64>,
+}
+
+impl Files {
+    pub(super) fn new(disk: Arc<dyn Disk>, open_max: usize) -> Self {
+        Self { disk, open_max, state: Mutex::new(State::default()) }
+    }
+
+    /// The file, opened if it is not.
+    pub(super) fn open(&self, key: FileKey, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        if let Some(file) = self.state.lock().touch(key) {
+            return Ok(file);
+        }
+        // Not under the lock: opening may wait for the disk.
+        let file = self.disk.open(&key.path(), mode)?;
+        let mut state = self.state.lock();
+        // Somebody else may have been faster; ours has no readers yet and is closed again.
+        if let Some(first) = state.touch(key) {
+            return Ok(first);
+        }
+        state.uses += 1;
+        let last_use = state.uses;
+        state.by_use.insert(last_use, key);
+        state.open.insert(key, Open { file: Arc::clone(&file), last_use });
+        let closing = state.evict(self.open_max);
+        drop(state);
+        drop(closing);
+        Ok(file)
+    }
+
+    /// Whether somebody uses the file or holds a region of it.
+    pub(super) fn is_used(&self, key: FileKey) -> bool {
+        self.state.lock().open.get(&key).is_some_and(Open::is_used)
+    }
+
+    /// Closes a file that is about to be removed; what is unsynced of it no longer matters.
+    pub(super) fn forget(&self, key: FileKey) {
+        let mut state = self.state.lock();
+        let unsynced = state.unsynced.remove(&key);
+        let open = state.open.remove(&key);
+        if let Some(open) = &open {
+            state.by_use.remove(&open.last_use);
+        }
+        drop(state);
+        drop((unsynced, open));
+    }
+
+    /// Drops the note that a file is unsynced: it is about to be removed.
+    pub(super) fn forget_unsynced(&self, key: FileKey) {
+        let unsynced = self.state.lock().unsynced.remove(&key);
+        drop(unsynced);
+    }
+
+    /// Notes that bytes of `range` were written. Called after the write and before the write counts.
+    pub(super) fn note_written(&self, key: FileKey, file: &Arc<dyn DiskFile>, range: Range<u64>) {
+        let mut state = self.state.lock();
+        let unsynced = state
+            .unsynced
+            .entry(key)
+            .or_insert_with(|| Unsynced { file: Arc::clone(file), range: range.clone() });
+        unsynced.range.start = unsynced.range.start.min(range.start);
+        unsynced.range.end = unsynced.range.end.max(range.end);
+    }
+
+    /// Notes that names in `folder` changed.
+    pub(super) fn note_names_changed(&self, folder: PathBuf) {
+        self.state.lock().unsynced_dirs.insert(folder);
+    }
+
+    /// Everything that is not synced; it is the caller's to sync now.
+    pub(super) fn take_unsynced(&self) -> (Vec<(FileKey, Unsynced)>, Vec<PathBuf>) {
+        let mut state = self.state.lock();
+        let files = std::mem::take(&mut state.unsynced);
+        let dirs = std::mem::take(&mut state.unsynced_dirs);
+        drop(state);
+        (files.into_iter().collect(), dirs.into_iter().collect())
+    }
+
+    pub(super) fn unsynced_count(&self) -> usize {
+        self.state.lock().unsynced.len()
+    }
+
+    pub(super) fn unsynced_bytes(&self) -> u64 {
+        let state = self.state.lock();
+        state.unsynced.values().map(|unsynced| unsynced.range.end - unsynced.range.start).sum()
+    }
+
+    #[cfg(test)]
+    pub(super) fn open_count(&self) -> usize {
+        self.state.lock().open.len()
+    }
+}
+
+impl State {
+    fn touch(&mut self, key: FileKey) -> Option<Arc<dyn DiskFile>> {
+        let open = self.open.get_mut(&key)?;
+        self.uses += 1;
+        self.by_use.remove(&open.last_use);
+        self.by_use.insert(self.uses, key);
+        open.last_use = self.uses;
+        Some(Arc::clone(&open.file))
+    }
+
+    /// Takes out the files that were unused for longest, until `max` are left, or gives up.
+    fn evict(&mut self, max: usize) -> Vec<Open> {
+        let mut evicted = Vec::new();
+        for _ in 0..EVICTION_TRIES_MAX {
+            if self.open.len() <= max {
+                break;
+            }
+            let Some((_, key)) = self.by_use.pop_first() else { break };
+            let open = self.open.get_mut(&key).expect("a file in the order of use is open");
+            if open.is_used() {
+                // Behind all others, so that the next search looks at different files.
+                self.uses += 1;
+                open.last_use = self.uses;
+                self.by_use.insert(self.uses, key);
+            } else {
+                evicted.extend(self.open.remove(&key));
+            }
+        }
+        evicted
+    }
+}
+
+impl Open {
+    /// Called under the lock, where nobody can take another reference.
+    fn is_used(&self) -> bool {
+        Arc::strong_count(&self.file) > 1 || self.file.has_readers()
+    }
+}

@@ -1,0 +1,99 @@
+//! The log of one partition: its segments in order, and who may do what with them when.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use strandline_model::{ByteCount, Offset, PartitionId};
+use strandline_storage::{ChunkInfo, ErrorKind, LogSettings, StorageError};
+
+use super::SegmentFacts;
+use super::append::{Cursor, Growing};
+use super::find::Search;
+use super::live::Segment;
+use super::store::SegmentStore;
+
+/// The log of one partition. Shared by one writer and any number of readers.
+///
+/// The writer [places](Self::place) batches, in order, and [writes](Self::write) them where they were
+/// placed, in the same order. After a failed write the log takes no more: it is to be opened again.
+#[derive(Debug)]
+pub struct SegmentLog {
+    pub(super) store: Arc<SegmentStore>,
+    pub(super) id: PartitionId,
+    /// Held for the whole of a write, and by nobody but writers.
+    pub(super) writer: Mutex<Growing>,
+    /// Never held during I/O.
+    pub(super) state: Mutex<State>,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    /// Oldest first; the last one may grow.
+    pub(super) segments: VecDeque<Arc<Segment>>,
+    /// Segments that lie below the log start and whose files are still there.
+    pub(super) dropped: VecDeque<Arc<Segment>>,
+    /// Where the next batches will be placed: ahead of what is written.
+    pub(super) cursor: Cursor,
+    /// The offset after the last record that is written.
+    pub(super) written_end: Offset,
+    pub(super) settings: LogSettings,
+    pub(super) is_failed: bool,
+}
+
+impl SegmentLog {
+    /// Whose log it is.
+    pub const fn id(&self) -> PartitionId {
+        self.id
+    }
+
+    /// The offset after the last record that is in its segment.
+    pub fn written_end(&self) -> Offset {
+        self.state.lock().written_end
+    }
+
+    /// The segments, oldest first.
+    pub fn chunks(&self) -> Vec<ChunkInfo> {
+        let infos = self.segments().into_iter().map(|segment| segment.info());
+        infos.filter(|info| info.bytes > ByteCount::ZERO).collect()
+    }
+
+    /// What the engine is to remember of the segments, oldest first.
+    pub fn facts(&self) -> Vec<SegmentFacts> {
+        let facts = self.segments().into_iter().map(|segment| segment.facts());
+        facts.filter(|facts| facts.bytes > 0).collect()
+    }
+
+    /// Takes new settings from the next placement on.
+    pub fn configure(&self, settings: LogSettings) {
+        self.state.lock().settings = settings;
+    }
+
+    /// Saves what the index files lack, if that is worth a write. Derived data: errors only cost time
+    /// when the log is opened again. To be called at checkpoints and before a clean stop.
+    pub fn save_index(&self) {
+        let last = self.state.lock().segments.back().map(Arc::clone);
+        if let Some(last) = last {
+            last.save_index(&self.store, self.store.options.index_save_entries);
+        }
+    }
+
+    pub(super) fn segments(&self) -> Vec<Arc<Segment>> {
+        self.state.lock().segments.iter().map(Arc::clone).collect()
+    }
+
+    pub(super) fn search(&self) -> Search<'_> {
+        let interval = self.state.lock().settings.index_interval_bytes.get();
+        Search { store: &self.store, interval }
+    }
+}
+
+impl State {
+    pub(super) fn check_alive(&self) -> Result<(), StorageError> {
+        if self.is_failed {
+            let message = "log failed before and is to be opened again";
+            return Err(StorageError::new(ErrorKind::Closed, message));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,110 @@
+//! The names of folders and files. Topics' names never appear: a name may be reused, an id is not.
+
+use std::path::{Path, PathBuf};
+
+use strandline_model::{Offset, PartitionId, PartitionIndex, TopicId};
+
+/// The folder of all logs.
+pub(super) const LOGS: &str = "logs";
+
+/// A file of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct FileKey {
+    pub(super) id: PartitionId,
+    pub(super) base_offset: Offset,
+    pub(super) kind: FileKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum FileKind {
+    Log,
+    OffsetIndex,
+    TimeIndex,
+}
+
+impl FileKind {
+    pub(super) const ALL: [Self; 3] = [Self::Log, Self::OffsetIndex, Self::TimeIndex];
+
+    const fn extension(self) -> &'static str {
+        match self {
+            Self::Log => "log",
+            Self::OffsetIndex => "index",
+            Self::TimeIndex => "timeindex",
+        }
+    }
+}
+
+impl FileKey {
+    pub(super) const fn new(id: PartitionId, base_offset: Offset, kind: FileKind) -> Self {
+        Self { id, base_offset, kind }
+    }
+
+    pub(super) const fn sibling(self, kind: FileKind) -> Self {
+        Self { kind, ..self }
+    }
+
+    pub(super) fn name(self) -> String {
+        format!("{:020}.{}", self.base_offset.get(), self.kind.extension())
+    }
+
+    pub(super) fn path(self) -> PathBuf {
+        partition_dir(self.id).join(self.name())
+    }
+}
+
+pub(super) fn topic_dir(topic_id: TopicId) -> PathBuf {
+    Path::new(LOGS).join(topic_id.to_string())
+}
+
+pub(super) fn partition_dir(id: PartitionId) -> PathBuf {
+    topic_dir(id.topic_id).join(id.index.to_string())
+}
+
+/// The file that a name in a partition's folder stands for, if it is one of ours.
+pub(super) fn parse_file(name: &str) -> Option<(Offset, FileKind)> {
+    let (digits, extension) = name.split_once('.')?;
+    let kind = FileKind::ALL.into_iter().find(|kind| kind.extension() == extension)?;
+    let is_canonical = digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let offset = is_canonical.then(|| digits.parse().ok())??;
+    Some((Offset::from_wire(offset)?, kind))
+}
+
+/// The partition that a folder of a topic stands for.
+pub(super) fn parse_partition(name: &str) -> Option<PartitionIndex> {
+    let index: i32 = name.parse().ok()?;
+    let partition = PartitionIndex::from_wire(index)?;
+    (partition.to_string() == name).then_some(partition)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_spelling_is_ours() {
+        let ours = [
+            ("00000000000000000042.log", 42, FileKind::Log),
+            ("09223372036854775807.index", i64::MAX, FileKind::OffsetIndex),
+            ("00000000000000000000.timeindex", 0, FileKind::TimeIndex),
+        ];
+        for (name, offset, kind) in ours {
+            let parsed = parse_file(name);
+            assert_eq!(parsed, Some((Offset::new(offset), kind)), "{name}");
+        }
+        for name in [
+            "42.log",
+            "00000000000000000042",
+            "00000000000000000042.log.deleted",
+            "00000000000000000042.txnindex",
+            "-0000000000000000042.log",
+            "+0000000000000000042.log",
+            "99999999999999999999.log",
+        ] {
+            assert_eq!(parse_file(name), None, "{name}");
+        }
+        assert_eq!(parse_partition("7"), Some(PartitionIndex::new(7)));
+        for name in ["07", "+7", "-1", "", "x", "4294967296"] {
+            assert_eq!(parse_partition(name), None, "{name}");
+        }
+    }
+}

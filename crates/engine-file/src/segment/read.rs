@@ -1,0 +1,126 @@
+//! Reading whole batches, and looking them up by time.
+
+use std::sync::Arc;
+
+use strandline_model::{Offset, Timestamp};
+use strandline_storage::{BatchBytes, BatchInfo, ErrorKind, Minimum, ReadLimit, StorageError};
+
+use super::live::Segment;
+use super::log::SegmentLog;
+use super::name::FileKind;
+
+/// Segments that one read may span. Reached: the read ends early, and the next one goes on.
+const READ_SEGMENTS_MAX: usize = 64;
+
+impl SegmentLog {
+    /// Whole batches from the one that holds `from` on, none of which begins at or after `upto`. Blocks.
+    ///
+    /// Empty when there is no such batch, or when the first exceeds the limit and
+    /// [`Minimum::Nothing`] lets it. `upto` must not lie past the written end. The caller checks
+    /// `from` against the log start, before the read and again when it fails: `Missing` says that
+    /// segments were removed meanwhile.
+    pub fn read(
+        &self,
+        from: Offset,
+        upto: Offset,
+        limit: ReadLimit,
+    ) -> Result<BatchBytes, StorageError> {
+        let mut batches = BatchBytes::empty();
+        let mut left = limit.bytes.get();
+        let mut minimum = limit.minimum;
+        for segment in self.segments_between(from, upto, READ_SEGMENTS_MAX) {
+            let (start, end) = self.range_in(&segment, from, upto, left, minimum)?;
+            if end == start {
+                break;
+            }
+            minimum = Minimum::Nothing;
+            left = left.saturating_sub(end - start);
+            let file = self
+                .store
+                .open_file(segment.key(FileKind::Log))
+                .map_err(|error| segment.read_failed(error))?;
+            batches
+                .push(file.region(start, end - start).map_err(|error| segment.read_failed(error))?);
+            if end < segment.facts().bytes {
+                break;
+            }
+        }
+        Ok(batches)
+    }
+
+    /// The bytes of a segment that a read returns.
+    fn range_in(
+        &self,
+        segment: &Segment,
+        from: Offset,
+        upto: Offset,
+        left: u64,
+        minimum: Minimum,
+    ) -> Result<(u64, u64), StorageError> {
+        let search = self.search();
+        let start = segment.locate(search, from)?;
+        let (mut end, mut next) = segment.extent(search, start, left, upto)?;
+        if end == start && minimum == Minimum::OneBatch {
+            let first = segment.header_at(search, start)?;
+            if let Some(first) = first.filter(|first| first.base_offset < upto) {
+                end = start + first.size;
+                next = Some(first.next_offset);
+            }
+        }
+        if let Some(next) = next.filter(|_| end > start) {
+            segment.remember(next, end);
+        }
+        Ok((start, end))
+    }
+
+    /// The first batch with an offset in `from..upto` whose newest timestamp is at least `at`. Blocks.
+    pub fn find_timestamp(
+        &self,
+        at: Timestamp,
+        from: Offset,
+        upto: Offset,
+    ) -> Result<Option<BatchInfo>, StorageError> {
+        for segment in self.segments_between(from, upto, usize::MAX) {
+            if segment.facts().max_timestamp < Some(at) {
+                continue;
+            }
+            if let Some(batch) = segment.find_timestamp(self.search(), at, from, upto)? {
+                return Ok(Some(batch));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The header of the batch that holds `offset`, or of the next one. Blocks.
+    pub fn find_offset(&self, offset: Offset) -> Result<Option<BatchInfo>, StorageError> {
+        let Some(segment) = self.segments_between(offset, self.written_end(), 1).pop() else {
+            return Ok(None);
+        };
+        let position = segment.locate(self.search(), offset)?;
+        let Some(batch) = segment.header_at(self.search(), position)? else { return Ok(None) };
+        let Some(leader_epoch) = batch.leader_epoch else {
+            let message = format!("batch has no epoch. log=`{}`, offset=`{offset}`", self.id);
+            return Err(StorageError::new(ErrorKind::Corrupt, message));
+        };
+        Ok(Some(BatchInfo {
+            base_offset: batch.base_offset,
+            next_offset: batch.next_offset,
+            max_timestamp: batch.max_timestamp.unwrap_or_default(),
+            leader_epoch,
+        }))
+    }
+
+    /// The first `max` segments that hold offsets of `from..upto`, in order.
+    fn segments_between(&self, from: Offset, upto: Offset, max: usize) -> Vec<Arc<Segment>> {
+        if from >= upto {
+            return Vec::new();
+        }
+        let state = self.state.lock();
+        let first = state.segments.partition_point(|segment| segment.facts().next_offset <= from);
+        let held = state
+            .segments
+            .range(first..)
+            .take_while(|segment| segment.base_offset < upto && segment.facts().bytes > 0);
+        held.take(max).map(Arc::clone).collect()
+    }
+}

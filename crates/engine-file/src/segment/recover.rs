@@ -1,0 +1,224 @@
+//! Opening a log as the engine believes it to be: what is there beyond is cut or removed.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::io;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use strandline_model::{Offset, PartitionId, Timestamp};
+use strandline_storage::{ChunkState, ErrorKind, LogSettings, StorageError};
+
+use super::SegmentFacts;
+use super::append::{Cursor, Growing};
+use super::live::Segment;
+use super::log::{SegmentLog, State};
+use super::name::{FileKey, FileKind, parse_file, partition_dir};
+use super::store::SegmentStore;
+
+/// What becomes of a file that is found when a log is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// The facts name its segment.
+    Keep,
+    /// Its segment lies below the first that the facts name: dropped before, and to be removed in
+    /// paced steps.
+    Dropped,
+    /// Its segment begins at or beyond the end: never believed, or about to be written again.
+    Remove,
+    /// An index without its segment.
+    RemoveOrphan,
+    /// A segment between those that the facts name. We never make one, so it is left for people.
+    Leave,
+}
+
+/// The decision table of opening, for a file of a segment that begins at `base_offset`.
+fn verdict(
+    known: &BTreeSet<Offset>,
+    found_logs: &BTreeSet<Offset>,
+    end: Offset,
+    base_offset: Offset,
+    kind: FileKind,
+) -> Verdict {
+    if known.contains(&base_offset) {
+        Verdict::Keep
+    } else if kind != FileKind::Log && !found_logs.contains(&base_offset) {
+        Verdict::RemoveOrphan
+    } else if base_offset >= end {
+        Verdict::Remove
+    } else if known.first().is_none_or(|first| base_offset < *first) {
+        Verdict::Dropped
+    } else {
+        Verdict::Leave
+    }
+}
+
+impl SegmentLog {
+    pub(super) fn open(
+        store: Arc<SegmentStore>,
+        id: PartitionId,
+        facts: Vec<SegmentFacts>,
+        end: Offset,
+        settings: LogSettings,
+    ) -> Result<Self, StorageError> {
+        check_facts(id, &facts, end)?;
+        let found = store.files_of(id)?;
+        let known: BTreeSet<Offset> = facts.iter().map(|facts| facts.base_offset).collect();
+        let logs = found.iter().filter(|key| key.kind == FileKind::Log);
+        let found_logs: BTreeSet<Offset> = logs.map(|key| key.base_offset).collect();
+        if let Some(missing) = known.difference(&found_logs).next() {
+            let file = FileKey::new(id, *missing, FileKind::Log).path();
+            let message = format!("segment is missing. file=`{}`", file.display());
+            return Err(StorageError::new(ErrorKind::Corrupt, message));
+        }
+        let mut dropped = VecDeque::new();
+        for key in found {
+            match verdict(&known, &found_logs, end, key.base_offset, key.kind) {
+                Verdict::Remove | Verdict::RemoveOrphan => {
+                    store.remove_now(key).map_err(|error| open_failed(key, error))?;
+                }
+                Verdict::Dropped if key.kind == FileKind::Log => {
+                    dropped.push_back(store.dropped_segment(key)?);
+                }
+                // The index of a dropped segment goes with it.
+                Verdict::Keep | Verdict::Leave | Verdict::Dropped => {}
+            }
+        }
+        if let Some(last) = facts.last() {
+            store.cut(FileKey::new(id, last.base_offset, FileKind::Log), last.bytes)?;
+        }
+        Ok(Self::assembled(store, id, facts, dropped, end, settings))
+    }
+
+    fn assembled(
+        store: Arc<SegmentStore>,
+        id: PartitionId,
+        facts: Vec<SegmentFacts>,
+        dropped: VecDeque<Arc<Segment>>,
+        end: Offset,
+        settings: LogSettings,
+    ) -> Self {
+        // Behind a hole the next append begins a segment of its own.
+        let active = facts.last().copied().filter(|last| last.next_offset == end);
+        let count = facts.len();
+        let segments = facts.into_iter().enumerate().map(|(index, facts)| {
+            let is_active = active.is_some() && index + 1 == count;
+            let state = if is_active { ChunkState::Active } else { ChunkState::Sealed };
+            Arc::new(Segment::new(id, facts, state, None))
+        });
+        let state = State {
+            segments: segments.collect(),
+            dropped,
+            cursor: Cursor { active, end },
+            written_end: end,
+            settings,
+            is_failed: false,
+        };
+        let growing = Growing::from_position(active.map_or(0, |active| active.bytes));
+        Self { store, id, writer: Mutex::new(growing), state: Mutex::new(state) }
+    }
+}
+
+/// The engine's rows were checked when they were read; this guards against facts that contradict
+/// each other.
+fn check_facts(id: PartitionId, facts: &[SegmentFacts], end: Offset) -> Result<(), StorageError> {
+    let each = facts.iter().all(|facts| facts.base_offset < facts.next_offset && facts.bytes > 0);
+    let ordered = facts.windows(2).all(|pair| pair[0].next_offset <= pair[1].base_offset);
+    if each && ordered && facts.last().is_none_or(|last| last.next_offset <= end) {
+        return Ok(());
+    }
+    let message = format!("rows of the segments contradict each other. log=`{id}`");
+    Err(StorageError::new(ErrorKind::Corrupt, message))
+}
+
+impl SegmentStore {
+    /// The files of a partition that are ours, in order.
+    pub(super) fn files_of(&self, id: PartitionId) -> Result<Vec<FileKey>, StorageError> {
+        let folder = partition_dir(id);
+        let entries = match self.disk.list(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => {
+                let context = format!("list folder. folder=`{}`", folder.display());
+                return Err(StorageError::io(context, error));
+            }
+        };
+        let ours = entries.iter().filter_map(|entry| parse_file(&entry.name));
+        let mut keys: Vec<_> =
+            ours.map(|(base_offset, kind)| FileKey::new(id, base_offset, kind)).collect();
+        keys.sort_unstable();
+        Ok(keys)
+    }
+
+    /// Cuts a segment to the bytes that are believed.
+    fn cut(&self, key: FileKey, bytes: u64) -> Result<(), StorageError> {
+        let failed = |error| open_failed(key, error);
+        let file = self.open_file(key).map_err(failed)?;
+        let size = file.size().map_err(failed)?;
+        if size < bytes {
+            let path = key.path();
+            let message = format!(
+                "segment is shorter than it was. file=`{}`, bytes=`{size}`, expected=`{bytes}`",
+                path.display()
+            );
+            return Err(StorageError::new(ErrorKind::Corrupt, message));
+        }
+        if size > bytes {
+            file.set_len(bytes).map_err(failed)?;
+            self.files.note_written(key, &file, bytes..bytes);
+        }
+        Ok(())
+    }
+
+    /// A segment of which only the name and the size matter any more.
+    fn dropped_segment(&self, key: FileKey) -> Result<Arc<Segment>, StorageError> {
+        let failed = |error| open_failed(key, error);
+        let bytes = self.open_file(key).map_err(failed)?.size().map_err(failed)?;
+        let unknown = Timestamp::default();
+        let facts = SegmentFacts {
+            base_offset: key.base_offset,
+            bytes,
+            next_offset: key.base_offset,
+            max_timestamp: None,
+            first_appended_at: unknown,
+            last_appended_at: unknown,
+        };
+        Ok(Arc::new(Segment::new(key.id, facts, ChunkState::Sealed, None)))
+    }
+}
+
+fn open_failed(key: FileKey, error: io::Error) -> StorageError {
+    StorageError::io(format!("open segment. file=`{}`", key.path().display()), error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_found_has_one_verdict() {
+        let offsets = |list: &[i64]| list.iter().map(|offset| Offset::new(*offset)).collect();
+        let known: BTreeSet<Offset> = offsets(&[10, 30]);
+        let logs: BTreeSet<Offset> = offsets(&[5, 10, 20, 30, 50, 60]);
+        let none = BTreeSet::new();
+        // (facts, base offset, kind, verdict); the end is at 50.
+        let cases = [
+            (&known, 10, FileKind::Log, Verdict::Keep),
+            (&known, 10, FileKind::OffsetIndex, Verdict::Keep),
+            (&known, 30, FileKind::TimeIndex, Verdict::Keep),
+            (&known, 5, FileKind::Log, Verdict::Dropped),
+            (&known, 5, FileKind::OffsetIndex, Verdict::Dropped),
+            (&known, 6, FileKind::OffsetIndex, Verdict::RemoveOrphan),
+            (&known, 20, FileKind::Log, Verdict::Leave),
+            (&known, 20, FileKind::TimeIndex, Verdict::Leave),
+            (&known, 50, FileKind::Log, Verdict::Remove),
+            (&known, 60, FileKind::OffsetIndex, Verdict::Remove),
+            (&known, 70, FileKind::OffsetIndex, Verdict::RemoveOrphan),
+            (&none, 30, FileKind::Log, Verdict::Dropped),
+            (&none, 50, FileKind::Log, Verdict::Remove),
+        ];
+        for (known, base_offset, kind, expected) in cases {
+            let found = verdict(known, &logs, Offset::new(50), Offset::new(base_offset), kind);
+            assert_eq!(found, expected, "{base_offset} {kind:?}");
+        }
+    }
+}

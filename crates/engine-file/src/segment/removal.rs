@@ -1,0 +1,196 @@
+//! Removing segments and whole logs, in steps that never stall the device.
+//!
+//! A file is cut from its end, step by step, and unlinked when it is empty: freeing a gibibyte at
+//! once takes 0.3 s and stalls every sync meanwhile. Nothing is cut while somebody reads it.
+
+use std::io;
+use std::sync::Arc;
+
+use strandline_model::{ByteCount, Offset, PartitionId};
+use strandline_storage::{Removal, StorageError};
+
+use super::log::SegmentLog;
+use super::name::{FileKey, FileKind, LOGS, partition_dir, topic_dir};
+use super::store::SegmentStore;
+
+/// How a removal of one segment went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Its files are gone.
+    Gone,
+    /// The budget is used up, or somebody reads it: so many bytes are left.
+    Left(u64),
+}
+
+impl SegmentLog {
+    /// Drops the segments that lie wholly below `log_start`: no later read finds them. Says how many.
+    ///
+    /// Their files go by [`remove_dropped`](Self::remove_dropped). The caller has made the new log
+    /// start durable.
+    pub fn drop_below(&self, log_start: Offset) -> usize {
+        let mut state = self.state.lock();
+        let mut count = 0;
+        while state.segments.front().is_some_and(|segment| {
+            segment.facts().bytes > 0 && segment.facts().next_offset <= log_start
+        }) {
+            let segment = state.segments.pop_front().expect("it was there a moment ago");
+            let is_active =
+                state.cursor.active.is_some_and(|active| active.base_offset == segment.base_offset);
+            if is_active && state.cursor.end > segment.facts().next_offset {
+                // Batches were placed in it that are not written yet.
+                state.segments.push_front(segment);
+                break;
+            }
+            if is_active {
+                state.cursor.active = None;
+            }
+            state.dropped.push_back(segment);
+            count += 1;
+        }
+        count
+    }
+
+    /// Removes up to `budget` bytes of dropped segments, oldest first; says what is left. Blocks.
+    pub fn remove_dropped(&self, budget: ByteCount) -> Result<Removal, StorageError> {
+        let mut budget = budget.get().max(1);
+        let dropped: Vec<_> = self.state.lock().dropped.iter().map(Arc::clone).collect();
+        let mut left = 0;
+        for segment in dropped {
+            let key = segment.key(FileKind::Log);
+            // One reference is in the list, one is ours; a third is a reader's on its way to the file.
+            let is_wanted = Arc::strong_count(&segment) > 2;
+            let step = if is_wanted || budget == 0 {
+                Step::Left(segment.facts().bytes)
+            } else {
+                self.store
+                    .remove_step(key, &mut budget)
+                    .map_err(|error| remove_failed(key, error))?
+            };
+            match step {
+                Step::Gone => {
+                    let mut state = self.state.lock();
+                    state.dropped.retain(|dropped| dropped.base_offset != segment.base_offset);
+                }
+                Step::Left(bytes) => {
+                    segment.look(|live| live.facts.bytes = bytes);
+                    left += bytes.max(1);
+                }
+            }
+        }
+        Ok(if left == 0 { Removal::Done } else { Removal::Remaining(ByteCount::new(left)) })
+    }
+}
+
+impl SegmentStore {
+    /// Removes up to `budget` bytes of a log that is not open and will not be opened again. Blocks.
+    ///
+    /// Idempotent and resumable. `Done` means that names are gone; it is durable once the next
+    /// [`SyncWork`](super::SyncWork) ran. While somebody reads a segment, it stays and counts as
+    /// remaining.
+    pub fn remove_some(&self, id: PartitionId, budget: ByteCount) -> Result<Removal, StorageError> {
+        let mut budget = budget.get().max(1);
+        let mut left = 0;
+        for key in self.files_of(id)? {
+            let failed = |error| remove_failed(key, error);
+            if key.kind != FileKind::Log {
+                continue;
+            }
+            match self.remove_step(key, &mut budget).map_err(failed)? {
+                Step::Gone => {}
+                Step::Left(bytes) => left += bytes.max(1),
+            }
+        }
+        if left > 0 {
+            return Ok(Removal::Remaining(ByteCount::new(left)));
+        }
+        // What is left are indexes without a segment.
+        for key in self.files_of(id)? {
+            self.remove_file(key).map_err(|error| remove_failed(key, error))?;
+        }
+        self.remove_dirs(id)?;
+        Ok(Removal::Done)
+    }
+
+    /// Cuts a segment by up to `budget` and unlinks it with its indexes when nothing is left.
+    fn remove_step(&self, key: FileKey, budget: &mut u64) -> io::Result<Step> {
+        self.files.forget_unsynced(key);
+        if self.files.is_used(key) {
+            return Ok(Step::Left(self.open_file(key)?.size()?));
+        }
+        let file = match self.open_file(key) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.remove_with_indexes(key)?;
+                return Ok(Step::Gone);
+            }
+            Err(error) => return Err(error),
+        };
+        let mut size = file.size()?;
+        let step = self.options.removal_step.get().max(1);
+        while size > 0 && *budget > 0 {
+            let cut = size.min(step).min(*budget);
+            size -= cut;
+            *budget -= cut;
+            file.set_len(size)?;
+        }
+        drop(file);
+        if size > 0 {
+            return Ok(Step::Left(size));
+        }
+        self.remove_with_indexes(key)?;
+        Ok(Step::Gone)
+    }
+
+    /// Removes a file that nobody reads: cuts it in steps, then unlinks it.
+    pub(super) fn remove_now(&self, key: FileKey) -> io::Result<()> {
+        if key.kind == FileKind::Log {
+            let mut budget = u64::MAX;
+            self.remove_step(key, &mut budget)?;
+        }
+        self.remove_file(key)
+    }
+
+    fn remove_with_indexes(&self, log: FileKey) -> io::Result<()> {
+        for kind in FileKind::ALL {
+            self.remove_file(log.sibling(kind))?;
+        }
+        Ok(())
+    }
+
+    /// Unlinks a file if it is there.
+    pub(super) fn remove_file(&self, key: FileKey) -> io::Result<()> {
+        self.files.forget(key);
+        match self.disk.remove_file(&key.path()) {
+            Ok(()) => {
+                self.files.note_names_changed(partition_dir(key.id));
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes the folder of a partition, and that of its topic when it was the last one.
+    fn remove_dirs(&self, id: PartitionId) -> Result<(), StorageError> {
+        let topic = topic_dir(id.topic_id);
+        for (folder, parent) in [(partition_dir(id), topic.clone()), (topic, LOGS.into())] {
+            match self.disk.remove_dir(&folder) {
+                Ok(()) => self.files.note_names_changed(parent),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    // Gone by an earlier call, whose change of names may not be synced yet.
+                    self.files.note_names_changed(parent);
+                }
+                Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
+                Err(error) => {
+                    let context = format!("remove folder. folder=`{}`", folder.display());
+                    return Err(StorageError::io(context, error));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn remove_failed(key: FileKey, error: io::Error) -> StorageError {
+    StorageError::io(format!("remove segment. file=`{}`", key.path().display()), error)
+}

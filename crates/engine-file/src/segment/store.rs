@@ -1,0 +1,150 @@
+//! What the logs of one data directory share: the disk, the open files, the bounds.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use strandline_model::{ByteCount, Offset, PartitionId};
+use strandline_storage::{LogSettings, StorageError};
+
+use super::files::Files;
+use super::name::{FileKey, LOGS, parse_partition, partition_dir, topic_dir};
+use super::sync::{CacheWindow, SyncWork};
+use super::{SegmentFacts, SegmentLog};
+use crate::disk::{Disk, DiskFile, EntryKind, OpenMode};
+
+/// The bounds of all logs together. Tests use tiny ones.
+#[derive(Clone, Debug)]
+pub struct SegmentOptions {
+    /// Files that are kept open. Reached: the one unused for longest is closed; unsynced files, and
+    /// those somebody reads, stay open beyond the bound.
+    pub open_files_max: usize,
+    /// Synced bytes, the newest of all logs together, that the page cache may keep.
+    pub cache_window: ByteCount,
+    /// Bytes written to a segment after which the system is asked to begin writing them back, so
+    /// that dirty pages never pile up to where it throttles writers.
+    pub writeback: ByteCount,
+    /// Bytes that one step of a removal cuts off a file. Freeing a large file at once stalls every
+    /// sync of the device for tens of milliseconds.
+    pub removal_step: ByteCount,
+    /// Bytes read at a time when batches are looked for.
+    pub walk_bytes: usize,
+    /// Index entries that pile up in memory before a checkpoint saves them.
+    pub index_save_entries: usize,
+}
+
+impl SegmentOptions {
+    /// The bounds that `serve` runs with.
+    pub const fn production() -> Self {
+        Self {
+            open_files_max: 8192,
+            cache_window: ByteCount::mib(512),
+            writeback: ByteCount::mib(8),
+            removal_step: ByteCount::mib(16),
+            walk_bytes: 8 * 1024,
+            index_save_entries: 256,
+        }
+    }
+}
+
+/// What the logs of one data directory share.
+#[derive(Debug)]
+pub struct SegmentStore {
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) files: Files,
+    pub(super) window: Mutex<CacheWindow>,
+    pub(super) options: SegmentOptions,
+}
+
+impl SegmentStore {
+    /// The store of the logs below `logs/` of a disk. Touches nothing yet.
+    pub fn new(disk: Arc<dyn Disk>, options: SegmentOptions) -> Arc<Self> {
+        let files = Files::new(Arc::clone(&disk), options.open_files_max);
+        let window = Mutex::new(CacheWindow::default());
+        Arc::new(Self { disk, files, window, options })
+    }
+
+    /// Opens the log of a partition as `facts` say that it is, and makes its files agree.
+    ///
+    /// `facts` are in offset order. Bytes and segments beyond them are removed: they were never
+    /// believed, or are about to be written again. Segments below them were dropped before and wait
+    /// for [`SegmentLog::remove_dropped`]. `end` is the offset of the next append; it lies above the
+    /// last segment's end only when the log was emptied. Nothing is made for a log without facts.
+    ///
+    /// `Corrupt` when a file that the facts name is missing or too short.
+    pub fn open(
+        self: &Arc<Self>,
+        id: PartitionId,
+        facts: Vec<SegmentFacts>,
+        end: Offset,
+        settings: LogSettings,
+    ) -> Result<SegmentLog, StorageError> {
+        SegmentLog::open(Arc::clone(self), id, facts, end, settings)
+    }
+
+    /// Every partition that has a folder here, in order.
+    pub fn list(&self) -> Result<Vec<PartitionId>, StorageError> {
+        let mut ids = Vec::new();
+        for topic in self.dirs_in(Path::new(LOGS))? {
+            let Ok(topic_id) = topic.parse() else { continue };
+            for partition in self.dirs_in(&topic_dir(topic_id))? {
+                ids.extend(
+                    parse_partition(&partition).map(|index| PartitionId::new(topic_id, index)),
+                );
+            }
+        }
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    /// Takes the list of everything that was written until now and is not synced.
+    ///
+    /// For a checkpoint: what an append wrote is in the list when [`SegmentLog::write`] returned
+    /// before this call.
+    pub fn take_unsynced(self: &Arc<Self>) -> SyncWork {
+        SyncWork::take(self)
+    }
+
+    /// Files with unsynced bytes. At half of [`SegmentOptions::open_files_max`] a checkpoint is due.
+    pub fn unsynced_files(&self) -> usize {
+        self.files.unsynced_count()
+    }
+
+    /// Bytes that are not synced.
+    pub fn unsynced_bytes(&self) -> ByteCount {
+        ByteCount::new(self.files.unsynced_bytes())
+    }
+
+    pub(super) fn open_file(&self, key: FileKey) -> io::Result<Arc<dyn DiskFile>> {
+        self.files.open(key, OpenMode::Existing)
+    }
+
+    /// Makes the folders of a partition as far as they are missing.
+    pub(super) fn create_dirs(&self, id: PartitionId) -> io::Result<()> {
+        let topic = topic_dir(id.topic_id);
+        let partition = partition_dir(id);
+        for folder in [Path::new(LOGS), &topic, &partition] {
+            self.disk.create_dir(folder)?;
+        }
+        // Each folder's name stands in the one above. One that was there already may not be durable
+        // either, when whoever made it failed half-way.
+        for parent in [Path::new(""), Path::new(LOGS), &topic] {
+            self.files.note_names_changed(parent.to_owned());
+        }
+        Ok(())
+    }
+
+    fn dirs_in(&self, folder: &Path) -> Result<Vec<String>, StorageError> {
+        let entries = match self.disk.list(folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => {
+                let context = format!("list folder. folder=`{}`", folder.display());
+                return Err(StorageError::io(context, error));
+            }
+        };
+        let dirs = entries.into_iter().filter(|entry| entry.kind == EntryKind::Dir);
+        Ok(dirs.map(|entry| entry.name).collect())
+    }
+}

@@ -1,0 +1,179 @@
+//! Syncing what was written, for a checkpoint; then letting the page cache forget it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use strandline_model::PartitionId;
+use strandline_storage::StorageError;
+
+use super::SegmentStore;
+use super::files::Unsynced;
+use super::name::{FileKey, parse_partition, partition_dir};
+
+/// Files and folders to be synced, taken from a [`SegmentStore`].
+///
+/// Until it [ran](Self::run) nobody else knows that they are unsynced: dropping it is a bug.
+#[derive(Debug)]
+#[must_use = "what was taken is to be synced"]
+pub struct SyncWork {
+    store: Arc<SegmentStore>,
+    files: Vec<(FileKey, Unsynced)>,
+    folders: Vec<PathBuf>,
+}
+
+/// Something that could not be synced. What it held may be lost in a crash however well it reads, and
+/// syncing again would not help.
+#[derive(Clone, Debug)]
+pub struct SyncFailure {
+    /// Whose log is hit; `None` when it is a folder that many share.
+    pub id: Option<PartitionId>,
+    /// Why.
+    pub error: StorageError,
+}
+
+impl SyncWork {
+    /// Takes everything that was written until now. Writes that come later are the next work's.
+    pub(super) fn take(store: &Arc<SegmentStore>) -> Self {
+        let (files, folders) = store.files.take_unsynced();
+        Self { store: Arc::clone(store), files, folders }
+    }
+
+    /// How many files and folders there are.
+    pub fn count(&self) -> usize {
+        self.files.len() + self.folders.len()
+    }
+
+    /// Syncs everything, first files, then folders. Blocks. Empty: all of it is durable now.
+    pub fn run(self) -> Vec<SyncFailure> {
+        for (_, unsynced) in &self.files {
+            let length = unsynced.range.end - unsynced.range.start;
+            // A hint that makes the device work on all files at once: 100 files take half the time.
+            drop(unsynced.file.start_writeback(unsynced.range.start, length));
+        }
+        let mut failures = Vec::new();
+        let mut synced = Vec::with_capacity(self.files.len());
+        for (key, unsynced) in self.files {
+            match unsynced.file.sync_data() {
+                Ok(()) => synced.push((key, unsynced.range)),
+                Err(error) => {
+                    let context = format!("sync segment. file=`{}`", key.path().display());
+                    let error = StorageError::io(context, error);
+                    failures.push(SyncFailure { id: Some(key.id), error });
+                }
+            }
+        }
+        for folder in &self.folders {
+            match self.store.disk.sync_dir(folder) {
+                Ok(()) => {}
+                // Removed with all that it held; the folder above is in the list too.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    let context = format!("sync folder. folder=`{}`", folder.display());
+                    let id = partition_of(folder);
+                    failures.push(SyncFailure { id, error: StorageError::io(context, error) });
+                }
+            }
+        }
+        self.store.forget_pages(synced);
+        failures
+    }
+}
+
+/// Synced ranges, oldest first, that the page cache may still hold.
+#[derive(Debug, Default)]
+pub(super) struct CacheWindow {
+    ranges: VecDeque<(FileKey, Range<u64>)>,
+    bytes: u64,
+}
+
+/// Ranges that are remembered. Reached: the oldest is forgotten though the window is not full.
+const WINDOW_RANGES_MAX: usize = 16 * 1024;
+
+impl CacheWindow {
+    /// Adds a synced range.
+    fn push(&mut self, key: FileKey, range: Range<u64>) {
+        self.bytes += range.end - range.start;
+        match self.ranges.back_mut() {
+            Some((last_key, last)) if *last_key == key && last.end == range.start => {
+                last.end = range.end;
+            }
+            _ => self.ranges.push_back((key, range)),
+        }
+    }
+
+    /// Takes out a range that lies behind the newest `window` bytes.
+    fn pop_beyond(&mut self, window: u64) -> Option<(FileKey, Range<u64>)> {
+        let excess = self.bytes.saturating_sub(window);
+        let overfull = self.ranges.len() > WINDOW_RANGES_MAX;
+        let (key, range) = self.ranges.front_mut().filter(|_| excess > 0 || overfull)?;
+        let length = range.end - range.start;
+        if length <= excess || overfull {
+            self.bytes -= length;
+            return self.ranges.pop_front();
+        }
+        let head = range.start..range.start + excess;
+        range.start = head.end;
+        self.bytes -= excess;
+        Some((*key, head))
+    }
+}
+
+impl SegmentStore {
+    /// Lets the page cache forget what was synced, except the newest bytes of all logs together.
+    ///
+    /// Page-cache growth is the dear part of a long run of appends: the first touch of fresh memory
+    /// costs 6 to 14 µs per page here, so a bounded cache writes three times as fast.
+    fn forget_pages(&self, synced: Vec<(FileKey, Range<u64>)>) {
+        let mut beyond = Vec::new();
+        {
+            let mut window = self.window.lock();
+            for (key, range) in synced {
+                window.push(key, range);
+            }
+            while let Some(range) = window.pop_beyond(self.options.cache_window.get()) {
+                beyond.push(range);
+            }
+        }
+        for (key, range) in beyond {
+            // Hints: a file that is gone needs none, and an error costs nothing but memory.
+            if let Ok(file) = self.open_file(key) {
+                drop(file.drop_cache(range.start, range.end - range.start));
+            }
+        }
+    }
+}
+
+/// The partition whose folder it is.
+fn partition_of(folder: &Path) -> Option<PartitionId> {
+    let topic_id = folder.parent()?.file_name()?.to_str()?.parse().ok()?;
+    let index = parse_partition(folder.file_name()?.to_str()?)?;
+    let id = PartitionId::new(topic_id, index);
+    (partition_dir(id) == folder).then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use strandline_model::{Offset, PartitionIndex, TopicId};
+
+    use super::*;
+    use crate::segment::name::FileKind;
+
+    #[test]
+    fn the_window_gives_up_its_oldest_bytes_first() {
+        let id = PartitionId::new(TopicId::from_bytes([1; 16]), PartitionIndex::new(0));
+        let key = |offset| FileKey::new(id, Offset::new(offset), FileKind::Log);
+        let mut window = CacheWindow::default();
+        window.push(key(0), 0..60);
+        window.push(key(0), 60..100);
+        window.push(key(1), 0..50);
+        assert_eq!(window.pop_beyond(150), None);
+        assert_eq!(window.pop_beyond(120), Some((key(0), 0..30)));
+        assert_eq!(window.pop_beyond(120), None);
+        assert_eq!(window.pop_beyond(40), Some((key(0), 30..100)));
+        assert_eq!(window.pop_beyond(40), Some((key(1), 0..10)));
+        assert_eq!(window.pop_beyond(40), None);
+    }
+}

@@ -1,0 +1,145 @@
+use std::path::Path;
+
+use strandline_storage::Removal;
+
+use super::*;
+use crate::disk::RealDisk;
+
+fn logs(disk: &TestDisk) -> Vec<String> {
+    let paths = disk.paths();
+    let logs = paths.iter().filter(|path| path.extension().is_some_and(|kind| kind == "log"));
+    logs.map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+}
+
+/// Runs `remove` until it says `Done`, with a bound; says how often it was asked.
+fn until_done(mut remove: impl FnMut() -> Removal) -> usize {
+    for count in 1..10_000 {
+        if remove() == Removal::Done {
+            return count;
+        }
+    }
+    panic!("a removal comes to its end");
+}
+
+#[test]
+fn dropped_segments_are_unread_at_once_and_removed_in_steps() {
+    let disk = TestDisk::new();
+    let log = open_empty(&store_on(&disk));
+    append(&log, &singles(0, 40));
+    let before = log.chunks();
+    let start = before[2].base_offset;
+    assert_eq!(log.drop_below(Offset::new(start.get() + 1)), 2);
+    assert_eq!(log.chunks().len(), before.len() - 2);
+    assert_eq!(logs(&disk).len(), before.len());
+
+    let budget = ByteCount::new(100);
+    let Removal::Remaining(left) = log.remove_dropped(budget).unwrap() else {
+        panic!("more than one step is needed")
+    };
+    let dropped = before[0].bytes + before[1].bytes;
+    assert_eq!(left, dropped - budget);
+    let steps = until_done(|| log.remove_dropped(budget).unwrap());
+    assert!(steps as u64 >= left.get() / 100);
+    assert_eq!(logs(&disk).len(), before.len() - 2);
+    assert_eq!(log.remove_dropped(budget).unwrap(), Removal::Done);
+    assert_eq!(read_all(&log, start.get()), bytes_of(&singles(start.get(), 40 - start.get())));
+}
+
+#[test]
+fn a_log_dropped_whole_goes_on_at_its_end() {
+    let disk = TestDisk::new();
+    let store = store_on(&disk);
+    let log = open_empty(&store);
+    append(&log, &singles(0, 12));
+    log.drop_below(Offset::new(12));
+    assert!(log.chunks().is_empty());
+    until_done(|| log.remove_dropped(ByteCount::mib(1)).unwrap());
+    assert!(logs(&disk).is_empty());
+    append(&log, &singles(12, 3));
+    assert_eq!(read_all(&log, 12), bytes_of(&singles(12, 3)));
+
+    let log = reopen(&store_on(&disk), &log);
+    assert_eq!(read_all(&log, 12), bytes_of(&singles(12, 3)));
+}
+
+#[test]
+fn a_segment_with_placed_batches_is_not_dropped_before_they_are_written() {
+    let log = open_empty(&store_on(&TestDisk::new()));
+    append(&log, &singles(0, 2));
+    let next = batch(2, 1, 30, 2);
+    let place = log.place(&next).unwrap();
+    assert_eq!(log.drop_below(Offset::new(2)), 0);
+    log.write(&[Append { place, batches: &next }]).unwrap();
+    assert_eq!(read_all(&log, 2), bytes_of(&[next]));
+}
+
+#[test]
+fn segments_dropped_before_a_crash_are_found_again() {
+    let disk = TestDisk::new();
+    let log = open_empty(&store_on(&disk));
+    append(&log, &singles(0, 40));
+    log.drop_below(log.chunks()[3].base_offset);
+    let log = reopen(&store_on(&disk), &log);
+    assert!(matches!(log.remove_dropped(ByteCount::new(1)).unwrap(), Removal::Remaining(_)));
+    until_done(|| log.remove_dropped(ByteCount::new(500)).unwrap());
+    assert_eq!(logs(&disk).len(), log.chunks().len());
+}
+
+#[test]
+fn a_log_is_removed_bit_by_bit_until_nothing_is_left() {
+    let disk = TestDisk::new();
+    let store = store_on(&disk);
+    let log = open_empty(&store);
+    append(&log, &singles(0, 40));
+    let other = store.open(partition(1), Vec::new(), Offset::ZERO, settings()).unwrap();
+    append(&other, &singles(0, 1));
+    drop(log);
+    // Each step by a process of its own, as after a crash.
+    let steps =
+        until_done(|| store_on(&disk).remove_some(partition(0), ByteCount::new(300)).unwrap());
+    assert!(steps > 5);
+    assert_eq!(store.list().unwrap(), [partition(1)]);
+    assert_eq!(store.remove_some(partition(0), ByteCount::new(1)).unwrap(), Removal::Done);
+    drop(other);
+    until_done(|| store.remove_some(partition(1), ByteCount::mib(1)).unwrap());
+    assert_eq!(disk.paths(), [Path::new("logs")]);
+}
+
+#[test]
+fn a_removal_is_durable_after_the_next_sync() {
+    let disk = TestDisk::new();
+    let store = store_on(&disk);
+    append(&open_empty(&store), &singles(0, 9));
+    assert!(store.take_unsynced().run().is_empty());
+    until_done(|| store.remove_some(partition(0), ByteCount::mib(1)).unwrap());
+    let crash = crate::disk::Crash::DropAll;
+    assert!(!logs(&disk.after(crash)).is_empty());
+    assert!(store.take_unsynced().run().is_empty());
+    assert!(disk.after(crash).paths().iter().all(|path| path == Path::new("logs")));
+}
+
+#[test]
+fn nothing_is_cut_under_a_reader() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk::open(folder.path()).unwrap());
+    let store = SegmentStore::new(disk, options());
+    let log = open_empty(&store);
+    let batches = singles(0, 40);
+    append(&log, &batches);
+    assert!(store.take_unsynced().run().is_empty());
+    let end = log.written_end();
+    let held = log.read(Offset::ZERO, end, limit(500, Minimum::OneBatch)).unwrap();
+    log.drop_below(end);
+    let budget = ByteCount::mib(1);
+    let Removal::Remaining(left) = log.remove_dropped(budget).unwrap() else {
+        panic!("the first segment is being read")
+    };
+    assert!(left.get() >= held.size().get());
+    drop(log);
+    let removal = store.remove_some(partition(0), budget).unwrap();
+    assert!(matches!(removal, Removal::Remaining(_)));
+    let bytes = held.read_to_memory().unwrap();
+    assert!(bytes_of(&batches).starts_with(&bytes));
+    until_done(|| store.remove_some(partition(0), budget).unwrap());
+    assert!(store.list().unwrap().is_empty());
+}
