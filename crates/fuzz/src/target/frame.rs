@@ -1,0 +1,123 @@
+//! Requests as they arrive on a connection: frames, headers, every body in every version.
+
+use std::fmt::Debug;
+use std::fs;
+
+use bytes::{BufMut as _, BytesMut};
+use strandline_model::ByteCount;
+use strandline_wire::{
+    Api, ApiKey, Arrival, DecodeError, FrameLimits, Message, api_versions, create_partitions,
+    create_topics, delete_topics, describe_cluster, describe_configs, describe_topic_partitions,
+    fetch, init_producer_id, list_offsets, metadata, next_request, offset_for_leader_epoch,
+    produce, served,
+};
+
+use super::{Target, kind_of, magnitude};
+use crate::corpus;
+
+pub(super) const TARGET: Target = Target { name: "frame", seeds, repair, run };
+
+/// Requests of real clients, and an empty body for every API in every version.
+fn seeds() -> Vec<Vec<u8>> {
+    let folder = corpus::root().join("crates/wire/tests/golden");
+    let files = fs::read_dir(folder).expect("the golden frames lie beside the codec");
+    let paths = files.map(|file| file.expect("the folder can be listed").path());
+    let mut paths: Vec<_> =
+        paths.filter(|path| path.to_string_lossy().contains("-request-")).collect();
+    paths.sort();
+    let mut seeds: Vec<_> =
+        paths.iter().map(|path| fs::read(path).expect("it can be read")).collect();
+    for row in served() {
+        for version in row.min_version..=row.max_version {
+            let mut frame = vec![0, 0, 0, 0];
+            frame.put_i16(row.key.number());
+            frame.put_i16(version);
+            frame.put_i32(7);
+            frame.put_i16(-1);
+            frame.extend([0; 24]);
+            repair(&mut frame);
+            seeds.push(frame);
+        }
+    }
+    seeds
+}
+
+fn repair(input: &mut [u8]) {
+    let length = i32::try_from(input.len().saturating_sub(4)).expect("inputs are small");
+    if let Some(field) = input.first_chunk_mut() {
+        *field = length.to_be_bytes();
+    }
+}
+
+fn run(input: &[u8]) -> u64 {
+    let limits = FrameLimits::new(ByteCount::mib(100), ByteCount::mib(8));
+    let mut buf = BytesMut::from(input);
+    let mut kinds = 0;
+    loop {
+        let before = buf.len();
+        let kind = match next_request(&mut buf, &limits) {
+            Ok(Arrival::Missing(more)) => {
+                assert!(more > 0, "something is missing, and it is nothing");
+                assert_eq!(buf.len(), before, "an incomplete frame was eaten");
+                return kinds ^ kind_of("missing");
+            }
+            Err(error) => return kinds ^ kind_of(&error),
+            Ok(Arrival::Request(header, body)) => {
+                kind_of((header.api, body_kind(header.api, body)))
+            }
+            Ok(Arrival::UnknownApiVersions { .. }) => kind_of("unknown ApiVersions"),
+        };
+        assert!(buf.len() < before, "a frame was read without its bytes");
+        kinds = kinds.rotate_left(7) ^ kind;
+    }
+}
+
+/// Decodes a body as the broker does; what it is, without its numbers.
+fn body_kind(api: Api, body: BytesMut) -> String {
+    let read = match api.key() {
+        ApiKey::Produce => {
+            produce::Request::decode(body, api).map(|request| produce_kind(&request))
+        }
+        ApiKey::Fetch => fetch::Request::decode(body, api).map(|request| fetch_kind(&request)),
+        ApiKey::ListOffsets => again::<list_offsets::Request>(api, body),
+        ApiKey::Metadata => again::<metadata::Request>(api, body),
+        ApiKey::ApiVersions => again::<api_versions::Request>(api, body),
+        ApiKey::CreateTopics => again::<create_topics::Request>(api, body),
+        ApiKey::DeleteTopics => again::<delete_topics::Request>(api, body),
+        ApiKey::InitProducerId => again::<init_producer_id::Request>(api, body),
+        ApiKey::OffsetForLeaderEpoch => again::<offset_for_leader_epoch::Request>(api, body),
+        ApiKey::DescribeConfigs => again::<describe_configs::Request>(api, body),
+        ApiKey::CreatePartitions => again::<create_partitions::Request>(api, body),
+        ApiKey::DescribeCluster => again::<describe_cluster::Request>(api, body),
+        ApiKey::DescribeTopicPartitions => again::<describe_topic_partitions::Request>(api, body),
+    };
+    read.unwrap_or_else(|error| format!("{error:?}"))
+}
+
+fn produce_kind(request: &produce::Request) -> String {
+    let partitions = request.topics.iter().flat_map(|topic| &topic.partitions);
+    let with_records = partitions.clone().filter(|partition| partition.records.is_some()).count();
+    let counts = (magnitude(request.topics.len()), magnitude(partitions.count()));
+    format!("{counts:?} {} {}", magnitude(with_records), request.transactional_id.is_some())
+        .replace(|letter: char| letter.is_ascii_digit(), "n")
+}
+
+fn fetch_kind(request: &fetch::Request) -> String {
+    let partitions: usize = request.topics.iter().map(|topic| topic.partitions.len()).sum();
+    "t".repeat(magnitude(request.topics.len()) as usize)
+        + &"p".repeat(magnitude(partitions) as usize)
+}
+
+/// Reads a message, writes it, reads that: the two must be the same.
+fn again<M: Message + Debug>(api: Api, body: BytesMut) -> Result<String, DecodeError> {
+    let message = M::decode(body.freeze(), api.version())?;
+    let mut written = BytesMut::new();
+    let size = message.encoded_len(api.version());
+    if message.encode(&mut written, api.version()).is_ok() {
+        let length = written.len();
+        assert_eq!(size.ok(), Some(length), "the length was foretold wrong: {message:?}");
+        let read = M::decode(written.freeze(), api.version()).expect("what we wrote can be read");
+        assert_eq!(format!("{read:?}"), format!("{message:?}"), "changed on its way");
+    }
+    Ok("m".repeat(magnitude(format!("{message:?}").len()) as usize))
+}
