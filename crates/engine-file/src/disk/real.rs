@@ -208,8 +208,8 @@ impl DiskFile for RealFile {
     }
 
     fn start_writeback(&self, position: u64, length: u64) -> io::Result<()> {
-        // Linux begins the write-back of dirty pages in the range before it drops the clean ones, so
-        // this does what `sync_file_range` would, which no safe wrapper offers.
+        // Linux begins the write-back of dirty pages in the range before it drops the clean ones.
+        // `sync_file_range` would drop none, but no safe wrapper offers it.
         self.drop_cache(position, length)
     }
 

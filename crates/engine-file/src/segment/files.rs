@@ -77,6 +77,11 @@ impl Files {
         Ok(file)
     }
 
+    /// The file, if it is open.
+    pub(super) fn opened(&self, key: FileKey) -> Option<Arc<dyn DiskFile>> {
+        self.state.lock().touch(key)
+    }
+
     /// Whether somebody uses the file or holds a region of it.
     pub(super) fn is_used(&self, key: FileKey) -> bool {
         self.state.lock().open.get(&key).is_some_and(Open::is_used)

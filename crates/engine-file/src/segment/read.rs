@@ -48,6 +48,31 @@ impl SegmentLog {
         Ok(batches)
     }
 
+    /// What [`read`](Self::read) returns, up to the end of one segment, when memory alone can tell:
+    /// for readers that follow the log or go on where they stopped. Never waits for the disk.
+    ///
+    /// `None`: ask [`read`](Self::read), where blocking is allowed.
+    pub fn read_at_once(&self, from: Offset, upto: Offset, limit: ReadLimit) -> Option<BatchBytes> {
+        let Some(segment) = self.segments_between(from, upto, 1).pop() else {
+            return Some(BatchBytes::empty());
+        };
+        let (start, end) = segment.look(|live| {
+            let start = live.known_position(from)?;
+            let limited = start.saturating_add(limit.bytes.get());
+            let (end, _) = live.known_extent(start, limited, upto)?;
+            if end > start || limit.minimum == Minimum::Nothing {
+                return Some((start, end));
+            }
+            let (end, _) = live.known_extent(start, u64::MAX, from.next())?;
+            Some((start, end))
+        })?;
+        let file = self.store.files.opened(segment.key(FileKind::Log))?;
+        let region = file.region(start, end - start).ok()?;
+        let mut batches = BatchBytes::empty();
+        batches.push(region);
+        Some(batches)
+    }
+
     /// The bytes of a segment that a read returns.
     fn range_in(
         &self,

@@ -185,3 +185,27 @@ fn readers_follow_while_the_log_grows_and_loses_its_oldest_segments() {
     });
     assert_eq!(log.written_end(), Offset::new(count));
 }
+
+#[test]
+fn a_reader_at_the_end_needs_no_disk() {
+    let disk = TestDisk::new();
+    let log = open_empty(&store_on(&disk));
+    log.configure(LogSettings { segment_bytes: ByteCount::mib(1), ..settings() });
+    append(&log, &singles(0, 100));
+    let end = log.written_end();
+    disk.inject("", 0, Fault::Open { kind: io::ErrorKind::PermissionDenied });
+    for from in 80..100 {
+        let read = log.read_at_once(Offset::new(from), end, limit(1 << 20, Minimum::OneBatch));
+        let bytes = read.expect("memory knows the tail").read_to_memory().unwrap();
+        assert_eq!(bytes, bytes_of(&singles(from, 100 - from)));
+        let one = log.read_at_once(Offset::new(from), end, limit(1, Minimum::OneBatch)).unwrap();
+        assert_eq!(one.read_to_memory().unwrap(), bytes_of(&singles(from, 1)));
+    }
+    disk.clear_faults();
+    // A reader that comes from far behind is remembered where it stopped.
+    let first = log.read(Offset::ZERO, end, limit(300, Minimum::OneBatch)).unwrap();
+    let bytes = first.read_to_memory().unwrap();
+    let next = strandline_records::batches(&bytes).last().unwrap().unwrap().next_offset().unwrap();
+    assert!(log.read_at_once(next, end, limit(1 << 20, Minimum::OneBatch)).is_some());
+    assert!(log.read_at_once(next.next(), end, limit(1 << 20, Minimum::OneBatch)).is_none());
+}

@@ -84,6 +84,12 @@ proptest! {
                     for upto in [end, Offset::new(from.get().midpoint(end.get()))] {
                         let limit = limit(bytes, minimum);
                         let read = memory(log.read(from, upto, limit).unwrap());
+                        if let Some(at_once) = log.read_at_once(from, upto, limit) {
+                            // It may end with its segment.
+                            let at_once = memory(at_once);
+                            prop_assert!(read.starts_with(&at_once));
+                            prop_assert_eq!(at_once.is_empty(), read.is_empty());
+                        }
                         prop_assert_eq!(
                             read, expected(&batches, from, upto, limit),
                             "from {} upto {} {:?}", from, upto, limit
