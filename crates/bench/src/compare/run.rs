@@ -1,0 +1,284 @@
+//! One run: start a contender, load it, account for it.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+use super::workload::{Many, Metric, Shape, Side, Volume};
+use crate::contender::{Contender, Programs, Running, topic_configs};
+use crate::drive::batches::{self, Batches};
+use crate::drive::fetch::{self, Fetch};
+use crate::drive::hostile::Hostile;
+use crate::drive::unbatched::{self, Unbatched};
+use crate::drive::{Load, idle, setup};
+use crate::measure::account::own_cpu;
+use crate::measure::disk;
+use crate::measure::host::{HostTime, pre_touch, wait_for_quiet};
+
+const MIB: f64 = 1024.0 * 1024.0;
+/// How long to wait for a quiet machine before a run is marked as disturbed.
+const QUIET_PATIENCE: Duration = Duration::from_millis(1200);
+const WARM_UP: Duration = Duration::from_millis(500);
+const MEASURE: Duration = Duration::from_secs(2);
+/// How long a broker idles before its resting memory and processor time are read.
+const REST: Duration = Duration::from_secs(1);
+const BATCH_BYTES: usize = 1_000_000;
+const FETCH_BYTES: usize = 8 * 1024 * 1024;
+const PRE_TOUCH_BYTES_MIN: usize = 256 << 20;
+const PRE_TOUCH_BYTES_MAX: usize = 2 << 30;
+
+/// The figures of one run.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Sample {
+    /// What the driver saw.
+    pub load: Load,
+    /// The broker's processor time during the load.
+    pub broker_cpu: Duration,
+    /// The driver's.
+    pub client_cpu: Duration,
+    /// The share of one core that neither of them used but somebody did.
+    pub others_cores: f64,
+    /// Whether the machine was quiet before the run.
+    pub quiet: bool,
+    /// Device flushes during the load, whoever asked for them.
+    pub flushes: Option<u64>,
+    /// From the start of the process to its first answer.
+    pub ready: Duration,
+    /// Resident memory at the end.
+    pub resident_bytes: Option<u64>,
+    /// The most resident memory.
+    pub resident_peak_bytes: Option<u64>,
+    /// Page cache of the broker at the end.
+    pub page_cache_bytes: Option<u64>,
+    /// The most that memory and page cache were together.
+    pub peak_bytes: Option<u64>,
+    /// Resident memory per idle connection.
+    pub bytes_per_connection: Option<f64>,
+}
+
+impl Sample {
+    /// One figure; `None` when this kind of run does not have it.
+    pub fn figure(&self, metric: Metric) -> Option<f64> {
+        let records = (self.load.records > 0).then_some(self.load.records as f64);
+        let mib = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64 / MIB);
+        match metric {
+            Metric::RecordsPerSecond => records.map(|_| self.load.rate()),
+            Metric::GigabytesPerSecond => records.map(|_| self.load.bytes_rate() / 1e9),
+            Metric::CpuNanosPerRecord => {
+                records.map(|records| self.broker_cpu.as_nanos() as f64 / records)
+            }
+            Metric::P99Micros => self.load.latency.map(|latency| latency.p99_us),
+            Metric::ReadyMillis => Some(self.ready.as_secs_f64() * 1e3),
+            Metric::ResidentMib => mib(self.resident_bytes),
+            Metric::ResidentPeakMib => mib(self.resident_peak_bytes),
+            Metric::PeakMib => mib(self.peak_bytes),
+            Metric::KibPerConnection => self.bytes_per_connection.map(|bytes| bytes / 1024.0),
+        }
+    }
+}
+
+/// Runs one side after another, each in a fresh folder and topic.
+#[derive(Debug)]
+pub struct Runner {
+    programs: Programs,
+    /// Kafka needs seconds to start and a warm-up: it stays, and gets a new topic each time.
+    kafka: Option<Running>,
+    topics: usize,
+}
+
+impl Runner {
+    /// A runner of these programs.
+    pub const fn new(programs: Programs) -> Self {
+        Self { programs, kafka: None, topics: 0 }
+    }
+
+    /// Runs one side once.
+    pub fn run(&mut self, side: &Side) -> Result<Sample> {
+        self.topics += 1;
+        let topic = format!("bench-{}", self.topics);
+        if side.contender == Contender::Kafka {
+            let kafka = match self.kafka.take() {
+                Some(kafka) => kafka,
+                None => self.warm_kafka(side)?,
+            };
+            let sample = run_on(&kafka, side, &topic);
+            self.kafka = Some(kafka);
+            return sample;
+        }
+        let running = self.programs.start(side.contender, side.durability)?;
+        run_on(&running, side, &topic)
+            .with_context(|| format!("{}. log=`{}`", side.label, running.log_tail()))
+    }
+
+    fn warm_kafka(&self, side: &Side) -> Result<Running> {
+        let kafka = self.programs.start(side.contender, side.durability)?;
+        for value_bytes in [100, 1024] {
+            let topic = format!("warm-up-{value_bytes}");
+            let volume = Volume { value_bytes, records: 1_000_000, partitions: 1 };
+            setup::create_topic(kafka.broker, &topic, 1, &[])?;
+            for _ in 0..3 {
+                produce_batches(&kafka, &topic, volume)?;
+            }
+        }
+        Ok(kafka)
+    }
+}
+
+fn run_on(running: &Running, side: &Side, topic: &str) -> Result<Sample> {
+    let partitions = match side.shape {
+        Shape::Produce(volume)
+        | Shape::Consume(volume)
+        | Shape::Batches(volume)
+        | Shape::Fetch(volume) => volume.partitions,
+        Shape::Unbatched(many) | Shape::Besieged(many) => many.partitions,
+        Shape::Start | Shape::Idle { .. } => 0,
+    };
+    if partitions > 0 && side.contender != Contender::Journal {
+        let configs = topic_configs(side.contender, side.durability);
+        setup::create_topic(running.broker, topic, partitions, configs)?;
+    }
+    match side.shape {
+        Shape::Produce(volume) => {
+            account(running, twice(volume), || client_produce(running, topic, volume))
+        }
+        Shape::Batches(volume) => {
+            account(running, twice(volume), || produce_batches(running, topic, volume))
+        }
+        Shape::Consume(volume) => {
+            pre_touch(twice(volume));
+            produce_batches(running, topic, volume)?;
+            account(running, PRE_TOUCH_BYTES_MIN, || client_consume(running, topic, volume))
+        }
+        Shape::Fetch(volume) => {
+            pre_touch(twice(volume));
+            produce_batches(running, topic, volume)?;
+            let (broker, topic) = (running.broker, topic.to_owned());
+            let load = Fetch { broker, topic, max_bytes: FETCH_BYTES, records: volume.records };
+            account(running, PRE_TOUCH_BYTES_MIN, || fetch::run(&load))
+        }
+        Shape::Unbatched(many) => {
+            account(running, PRE_TOUCH_BYTES_MIN, || unbatched_load(running, topic, many))
+        }
+        Shape::Besieged(many) => {
+            let hostile = Hostile::start(running.broker);
+            let sample =
+                account(running, PRE_TOUCH_BYTES_MIN, || unbatched_load(running, topic, many));
+            drop(hostile);
+            sample
+        }
+        Shape::Start => account(running, 0, || {
+            std::thread::sleep(REST);
+            Ok(Load::default())
+        }),
+        Shape::Idle { connections } => idle_connections(running, connections),
+    }
+}
+
+/// Memory for what a run writes, twice: a broker may keep it in a journal and in segments.
+fn twice(volume: Volume) -> usize {
+    let twice = 2 * volume.value_bytes as u64 * volume.records;
+    (twice as usize).clamp(PRE_TOUCH_BYTES_MIN, PRE_TOUCH_BYTES_MAX)
+}
+
+fn account(
+    running: &Running,
+    touch_bytes: usize,
+    load: impl FnOnce() -> Result<Load>,
+) -> Result<Sample> {
+    let account = running.account.as_ref().context("the broker is gone")?;
+    let quiet = wait_for_quiet(QUIET_PATIENCE);
+    pre_touch(touch_bytes);
+    let host = HostTime::now();
+    let (client, broker) = (own_cpu()?, account.cpu()?);
+    let flushes = disk::flushes(running.folder());
+    let load = load()?;
+    let broker_cpu = account.cpu()?.saturating_sub(broker);
+    let client_cpu = own_cpu()?.saturating_sub(client);
+    let now = HostTime::now();
+    let others = now.busy.saturating_sub(host.busy).saturating_sub(broker_cpu + client_cpu);
+    let cores = std::thread::available_parallelism()?.get() as f64;
+    let wall = now.total.saturating_sub(host.total).as_secs_f64().max(0.01) / cores;
+    Ok(Sample {
+        load,
+        broker_cpu,
+        client_cpu,
+        others_cores: others.as_secs_f64() / wall,
+        quiet,
+        flushes: disk::flushes(running.folder()).zip(flushes).map(|(now, then)| now - then),
+        ready: running.ready,
+        resident_bytes: account.resident(),
+        resident_peak_bytes: account.resident_peak(),
+        page_cache_bytes: account.page_cache(),
+        peak_bytes: account.peak(),
+        bytes_per_connection: None,
+    })
+}
+
+fn idle_connections(running: &Running, connections: usize) -> Result<Sample> {
+    let account = running.account.as_ref().context("the broker is gone")?;
+    let before = account.resident().context("resident memory is not known")?;
+    let held = idle::open(running.broker, connections)?;
+    let mut sample = self::account(running, 0, || {
+        std::thread::sleep(REST);
+        Ok(Load::default())
+    })?;
+    let after = sample.resident_bytes.context("resident memory is not known")?;
+    sample.bytes_per_connection = Some((after as f64 - before as f64) / connections as f64);
+    drop(held);
+    Ok(sample)
+}
+
+fn produce_batches(running: &Running, topic: &str, volume: Volume) -> Result<Load> {
+    batches::run(&Batches {
+        broker: running.broker,
+        topic: topic.to_owned(),
+        partitions: volume.partitions,
+        value_bytes: volume.value_bytes,
+        batch_bytes: BATCH_BYTES,
+        records: volume.records,
+    })
+}
+
+fn unbatched_load(running: &Running, topic: &str, many: Many) -> Result<Load> {
+    unbatched::run(&Unbatched {
+        broker: running.broker,
+        topic: topic.to_owned(),
+        partitions: many.partitions,
+        connections: many.connections,
+        value_bytes: 100,
+        warm_up: WARM_UP,
+        duration: MEASURE,
+    })
+}
+
+#[cfg(feature = "librdkafka")]
+fn client(running: &Running, topic: &str, volume: Volume) -> crate::drive::librdkafka::Client {
+    crate::drive::librdkafka::Client {
+        broker: running.broker,
+        topic: topic.to_owned(),
+        partitions: volume.partitions,
+        value_bytes: volume.value_bytes,
+        records: volume.records,
+    }
+}
+
+#[cfg(feature = "librdkafka")]
+fn client_produce(running: &Running, topic: &str, volume: Volume) -> Result<Load> {
+    client(running, topic, volume).produce()
+}
+
+#[cfg(feature = "librdkafka")]
+fn client_consume(running: &Running, topic: &str, volume: Volume) -> Result<Load> {
+    client(running, topic, volume).consume()
+}
+
+#[cfg(not(feature = "librdkafka"))]
+fn client_produce(_: &Running, _: &str, _: Volume) -> Result<Load> {
+    anyhow::bail!("built without the feature `librdkafka`")
+}
+
+#[cfg(not(feature = "librdkafka"))]
+fn client_consume(_: &Running, _: &str, _: Volume) -> Result<Load> {
+    anyhow::bail!("built without the feature `librdkafka`")
+}

@@ -1,0 +1,168 @@
+//! The workloads as data: what is run, by whom, and what must hold between the sides.
+
+use serde::Serialize;
+
+use crate::contender::{Contender, Durability};
+
+/// One comparison.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What is run, for people.
+    pub what: &'static str,
+    /// Who runs it, in the order of a round.
+    pub sides: Vec<Side>,
+    /// What must, or should, hold.
+    pub checks: Vec<Check>,
+    /// More rounds than this take too long.
+    pub rounds_max: usize,
+}
+
+/// One contender under one load.
+#[derive(Clone, Copy, Debug)]
+pub struct Side {
+    /// Its name within the workload.
+    pub label: &'static str,
+    /// Who.
+    pub contender: Contender,
+    /// When acknowledgements are sent.
+    pub durability: Durability,
+    /// Under what.
+    pub shape: Shape,
+}
+
+/// A load.
+#[derive(Clone, Copy, Debug)]
+pub enum Shape {
+    /// librdkafka produces.
+    Produce(Volume),
+    /// librdkafka consumes what was produced before.
+    Consume(Volume),
+    /// Prepared batches as raw frames.
+    Batches(Volume),
+    /// A raw consumer reads what was produced before.
+    Fetch(Volume),
+    /// One record a request on many connections.
+    Unbatched(Many),
+    /// The same, beside hostile peers.
+    Besieged(Many),
+    /// Nothing but a start.
+    Start,
+    /// Idle connections.
+    Idle {
+        /// How many.
+        connections: usize,
+    },
+}
+
+/// How much of what.
+#[derive(Clone, Copy, Debug)]
+pub struct Volume {
+    /// Bytes of a record's value.
+    pub value_bytes: usize,
+    /// How many records.
+    pub records: u64,
+    /// Over how many partitions.
+    pub partitions: usize,
+}
+
+/// How many connections to how many partitions.
+#[derive(Clone, Copy, Debug)]
+pub struct Many {
+    /// Connections with one request in flight each.
+    pub connections: usize,
+    /// Partitions that they spread over.
+    pub partitions: usize,
+}
+
+/// What must hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Check {
+    /// How much depends on it.
+    pub kind: Kind,
+    /// Which figure.
+    pub metric: Metric,
+    /// Of which side.
+    pub of: &'static str,
+    /// Divided by the same figure of this side; alone when `None`.
+    pub against: Option<&'static str>,
+    /// The bound.
+    pub bound: Bound,
+}
+
+/// How much depends on a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A release has it.
+    Bar,
+    /// We want it.
+    Aim,
+    /// For the reader.
+    Note,
+}
+
+/// A figure of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Metric {
+    /// Records per second.
+    RecordsPerSecond,
+    /// Gigabytes of values per second.
+    GigabytesPerSecond,
+    /// Nanoseconds of the broker's processor time per record.
+    CpuNanosPerRecord,
+    /// The 99th percentile of request latency, in microseconds.
+    P99Micros,
+    /// Milliseconds from the start of the process to its first answer.
+    ReadyMillis,
+    /// Resident memory at the end, in MiB.
+    ResidentMib,
+    /// The most of memory and page cache together, in MiB.
+    PeakMib,
+    /// The most resident memory, in MiB.
+    ResidentPeakMib,
+    /// Resident memory per idle connection, in KiB.
+    KibPerConnection,
+}
+
+impl Metric {
+    /// Its name in the report.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::RecordsPerSecond => "records/s",
+            Self::GigabytesPerSecond => "GB/s",
+            Self::CpuNanosPerRecord => "broker CPU ns/record",
+            Self::P99Micros => "p99 us",
+            Self::ReadyMillis => "ready ms",
+            Self::ResidentMib => "resident MiB",
+            Self::PeakMib => "peak memory and page cache MiB",
+            Self::ResidentPeakMib => "peak resident MiB",
+            Self::KibPerConnection => "KiB/connection",
+        }
+    }
+}
+
+/// A bound of a check.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// Not less.
+    AtLeast(f64),
+    /// Not more.
+    AtMost(f64),
+    /// Whatever it is.
+    Any,
+}
+
+impl Bound {
+    /// Whether `figure` keeps it.
+    pub fn holds(self, figure: f64) -> bool {
+        match self {
+            Self::AtLeast(least) => figure >= least,
+            Self::AtMost(most) => figure <= most,
+            Self::Any => true,
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! A blocking connection for what precedes a load: is the broker there, make the topic.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+
+use crate::frame::{Api, Reader, request};
+
+/// Longer silence means that the broker is stuck, and the run is over.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+const FRAME_BYTES_MAX: usize = 256 * 1024 * 1024;
+const TOPIC_ALREADY_EXISTS: i16 = 36;
+
+/// Opens a connection as the drivers use it.
+pub fn connect(broker: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(broker)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+    Ok(stream)
+}
+
+/// Reads one answer into `frame`, without its size field.
+pub fn read_frame(mut stream: &TcpStream, frame: &mut Vec<u8>) -> io::Result<()> {
+    let mut size = [0; 4];
+    stream.read_exact(&mut size)?;
+    let size = u32::from_be_bytes(size) as usize;
+    if size > FRAME_BYTES_MAX {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    frame.resize(size, 0);
+    stream.read_exact(frame)
+}
+
+/// Asks for the API versions: a broker that answers is up.
+pub fn api_versions(broker: SocketAddr) -> io::Result<()> {
+    let mut stream = connect(broker)?;
+    ask_api_versions(&mut stream)
+}
+
+/// The same on an open connection.
+pub fn ask_api_versions(stream: &mut TcpStream) -> io::Result<()> {
+    stream.write_all(&request(Api::ApiVersions, 0, 1, |_| {}))?;
+    let mut frame = Vec::new();
+    read_frame(stream, &mut frame)
+}
+
+/// Creates a topic with these configs; one that exists is left as it is.
+pub fn create_topic(
+    broker: SocketAddr,
+    name: &str,
+    partitions: usize,
+    configs: &[(&str, &str)],
+) -> anyhow::Result<()> {
+    let mut stream = connect(broker)?;
+    stream.write_all(&request(Api::CreateTopics, 4, 1, |w| {
+        w.length(false, 1).string(false, name).i32(partitions as i32).i16(1).length(false, 0);
+        w.length(false, configs.len());
+        for (key, value) in configs {
+            w.string(false, key).string(false, value);
+        }
+        w.i32(30_000).i8(0);
+    }))?;
+    let mut frame = Vec::new();
+    read_frame(&stream, &mut frame).context("read the answer to CreateTopics")?;
+    let mut r = Reader::new(&frame);
+    let code = (|| {
+        r.i32()?;
+        r.i32()?;
+        r.length(false)?;
+        r.string(false)?;
+        r.i16()
+    })();
+    match code.context("the answer to CreateTopics is cut short")? {
+        0 | TOPIC_ALREADY_EXISTS => Ok(()),
+        code => bail!("create topic. topic=`{name}`, code=`{code}`"),
+    }
+}
