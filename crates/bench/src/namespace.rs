@@ -27,8 +27,10 @@ pub enum Network {
 /// Runs this command again inside a new namespace, or says why not.
 pub fn enter() -> anyhow::Result<Network> {
     if std::env::var_os(MARK).is_some() {
-        let up = Command::new("ip").args(["link", "set", "lo", "up"]).status();
-        ensure!(up.context("run `ip`")?.success(), "loopback does not come up");
+        ip(&["link", "set", "lo", "up"])?;
+        // librdkafka resolves with AI_ADDRCONFIG, which finds nothing, not even 127.0.0.1, on a machine
+        // that has only loopback addresses. This one is reserved for documentation (RFC 5737).
+        ip(&["address", "add", "192.0.2.1/32", "dev", "lo"])?;
         fs::write(CONGESTION_CONTROL, "reno").context("choose reno")?;
         return Ok(Network::Own);
     }
@@ -48,4 +50,10 @@ pub fn enter() -> anyhow::Result<Network> {
         }
         Err(error) => Err(error).context("run `unshare`"),
     }
+}
+
+fn ip(args: &[&str]) -> anyhow::Result<()> {
+    let status = Command::new("ip").args(args).status().context("run `ip`")?;
+    ensure!(status.success(), "set up loopback. command=`ip {}`", args.join(" "));
+    Ok(())
 }

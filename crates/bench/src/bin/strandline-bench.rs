@@ -13,6 +13,8 @@ use strandline_bench::compare::{self, Options};
 use strandline_bench::contender::Programs;
 use strandline_bench::drive::batches::{self, Batches};
 use strandline_bench::drive::fetch::{self, Fetch};
+#[cfg(feature = "librdkafka")]
+use strandline_bench::drive::librdkafka::Client;
 use strandline_bench::drive::setup;
 use strandline_bench::drive::unbatched::{self, Unbatched};
 use strandline_bench::namespace::{self, Network};
@@ -93,6 +95,10 @@ enum LoadKind {
     Unbatched,
     Batches,
     Fetch,
+    #[cfg(feature = "librdkafka")]
+    Produce,
+    #[cfg(feature = "librdkafka")]
+    Consume,
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -161,6 +167,10 @@ fn run_load(args: LoadArgs) -> anyhow::Result<()> {
         LoadKind::Fetch => {
             fetch::run(&Fetch { broker, topic, max_bytes: 8 * 1024 * 1024, records })?
         }
+        #[cfg(feature = "librdkafka")]
+        LoadKind::Produce => client(broker, topic, partitions, value_bytes, records).produce()?,
+        #[cfg(feature = "librdkafka")]
+        LoadKind::Consume => client(broker, topic, partitions, value_bytes, records).consume()?,
     };
     writeln!(
         io::stdout(),
@@ -171,4 +181,15 @@ fn run_load(args: LoadArgs) -> anyhow::Result<()> {
         load.latency
     )?;
     Ok(())
+}
+
+#[cfg(feature = "librdkafka")]
+const fn client(
+    broker: SocketAddr,
+    topic: String,
+    partitions: usize,
+    value_bytes: usize,
+    records: u64,
+) -> Client {
+    Client { broker, topic, partitions, value_bytes, records }
 }

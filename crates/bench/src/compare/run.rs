@@ -14,7 +14,7 @@ use crate::drive::unbatched::{self, Unbatched};
 use crate::drive::{Load, idle, setup};
 use crate::measure::account::own_cpu;
 use crate::measure::disk;
-use crate::measure::host::{HostTime, pre_touch, wait_for_quiet};
+use crate::measure::host::{HostTime, WarmMemory, wait_for_quiet};
 
 const MIB: f64 = 1024.0 * 1024.0;
 /// How long to wait for a quiet machine before a run is marked as disturbed.
@@ -25,8 +25,8 @@ const MEASURE: Duration = Duration::from_secs(2);
 const REST: Duration = Duration::from_secs(1);
 const BATCH_BYTES: usize = 1_000_000;
 const FETCH_BYTES: usize = 8 * 1024 * 1024;
-const PRE_TOUCH_BYTES_MIN: usize = 256 << 20;
-const PRE_TOUCH_BYTES_MAX: usize = 2 << 30;
+const WARM_BYTES_MIN: usize = 256 << 20;
+const WARM_BYTES_MAX: usize = 2 << 30;
 
 /// The figures of one run.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -146,24 +146,21 @@ fn run_on(running: &Running, side: &Side, topic: &str) -> Result<Sample> {
             account(running, twice(volume), || produce_batches(running, topic, volume))
         }
         Shape::Consume(volume) => {
-            pre_touch(twice(volume));
-            produce_batches(running, topic, volume)?;
-            account(running, PRE_TOUCH_BYTES_MIN, || client_consume(running, topic, volume))
+            fill(running, topic, volume)?;
+            account(running, WARM_BYTES_MIN, || client_consume(running, topic, volume))
         }
         Shape::Fetch(volume) => {
-            pre_touch(twice(volume));
-            produce_batches(running, topic, volume)?;
+            fill(running, topic, volume)?;
             let (broker, topic) = (running.broker, topic.to_owned());
             let load = Fetch { broker, topic, max_bytes: FETCH_BYTES, records: volume.records };
-            account(running, PRE_TOUCH_BYTES_MIN, || fetch::run(&load))
+            account(running, WARM_BYTES_MIN, || fetch::run(&load))
         }
         Shape::Unbatched(many) => {
-            account(running, PRE_TOUCH_BYTES_MIN, || unbatched_load(running, topic, many))
+            account(running, WARM_BYTES_MIN, || unbatched_load(running, topic, many))
         }
         Shape::Besieged(many) => {
             let hostile = Hostile::start(running.broker);
-            let sample =
-                account(running, PRE_TOUCH_BYTES_MIN, || unbatched_load(running, topic, many));
+            let sample = account(running, WARM_BYTES_MIN, || unbatched_load(running, topic, many));
             drop(hostile);
             sample
         }
@@ -178,25 +175,35 @@ fn run_on(running: &Running, side: &Side, topic: &str) -> Result<Sample> {
 /// Memory for what a run writes, twice: a broker may keep it in a journal and in segments.
 fn twice(volume: Volume) -> usize {
     let twice = 2 * volume.value_bytes as u64 * volume.records;
-    (twice as usize).clamp(PRE_TOUCH_BYTES_MIN, PRE_TOUCH_BYTES_MAX)
+    (twice as usize).clamp(WARM_BYTES_MIN, WARM_BYTES_MAX)
+}
+
+/// Produces what a consumer is to read.
+fn fill(running: &Running, topic: &str, volume: Volume) -> Result<()> {
+    let released = WarmMemory::take(twice(volume)).release();
+    produce_batches(running, topic, volume)?;
+    released.join().expect("releasing memory does not panic");
+    Ok(())
 }
 
 fn account(
     running: &Running,
-    touch_bytes: usize,
+    warm_bytes: usize,
     load: impl FnOnce() -> Result<Load>,
 ) -> Result<Sample> {
     let account = running.account.as_ref().context("the broker is gone")?;
     let quiet = wait_for_quiet(QUIET_PATIENCE);
-    pre_touch(touch_bytes);
+    let warm = WarmMemory::take(warm_bytes);
     let host = HostTime::now();
     let (client, broker) = (own_cpu()?, account.cpu()?);
     let flushes = disk::flushes(running.folder());
+    let released = warm.release();
     let load = load()?;
     let broker_cpu = account.cpu()?.saturating_sub(broker);
     let client_cpu = own_cpu()?.saturating_sub(client);
     let now = HostTime::now();
     let others = now.busy.saturating_sub(host.busy).saturating_sub(broker_cpu + client_cpu);
+    released.join().expect("releasing memory does not panic");
     let cores = std::thread::available_parallelism()?.get() as f64;
     let wall = now.total.saturating_sub(host.total).as_secs_f64().max(0.01) / cores;
     Ok(Sample {

@@ -84,7 +84,7 @@ fn read_answers(
     stream: &std::net::TcpStream,
     to_answer: &std::sync::mpsc::Receiver<Instant>,
 ) -> anyhow::Result<Histogram<u64>> {
-    let mut nanos = Histogram::<u64>::new(3)?;
+    let mut nanos = super::histogram();
     let mut frame = Vec::new();
     for (request, sent_at) in to_answer.iter().enumerate() {
         setup::read_frame(stream, &mut frame).context("read an answer")?;

@@ -54,6 +54,11 @@ pub struct Latency {
     pub max_us: f64,
 }
 
+/// A histogram of nanoseconds, from one to a minute.
+fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds are right")
+}
+
 impl Latency {
     fn of(nanos: &Histogram<u64>) -> Self {
         let at = |q| nanos.value_at_quantile(q) as f64 / 1e3;

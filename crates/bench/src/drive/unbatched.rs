@@ -9,7 +9,6 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
-use hdrhistogram::Histogram;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
@@ -58,7 +57,7 @@ pub fn run(load: &Unbatched) -> anyhow::Result<Load> {
     for connection in &mut connections {
         connection.send(Instant::now())?;
     }
-    let mut nanos = Histogram::<u64>::new(3)?;
+    let mut nanos = super::histogram();
     let mut in_flight = connections.len();
     let mut last_answer = begin;
     let mut events = Vec::with_capacity(EVENTS);

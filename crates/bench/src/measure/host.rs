@@ -1,6 +1,7 @@
 //! The whole machine: how busy it was, and a moment of quiet before a run.
 
 use std::fs;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long the machine is watched before it counts as quiet.
@@ -55,15 +56,41 @@ pub fn wait_for_quiet(patience: Duration) -> bool {
     }
 }
 
-/// Makes the kernel hold `bytes` of memory that it has just used.
+/// Memory that has just been used, given to whoever allocates during a run.
 ///
-/// A virtual machine gives free memory back to its host within seconds, and the first touch of a new
-/// page costs several microseconds: without this the first contender of a round pays for the second.
-pub fn pre_touch(bytes: usize) {
-    const PAGE: usize = 4096;
-    let mut memory = vec![0_u8; bytes];
-    for page in memory.chunks_mut(PAGE) {
-        page[0] = 1;
+/// A virtual machine gives free memory back to its host within two seconds, and the first touch of a
+/// new page costs several microseconds: without this the first contender of a round pays for the
+/// second. Freed all at once most of it would go back before the run needs it; so it goes in steps.
+#[derive(Debug)]
+pub struct WarmMemory {
+    steps: Vec<Vec<u8>>,
+}
+
+impl WarmMemory {
+    const STEP_BYTES: usize = 16 << 20;
+    /// 1.6 GB/s: somewhat faster than any contender can fill it.
+    const STEP_TIME: Duration = Duration::from_millis(10);
+
+    /// Touches `bytes` of memory and keeps it.
+    pub fn take(bytes: usize) -> Self {
+        const PAGE: usize = 4096;
+        let step = || {
+            let mut memory = vec![0_u8; Self::STEP_BYTES];
+            for page in memory.chunks_mut(PAGE) {
+                page[0] = 1;
+            }
+            memory
+        };
+        Self { steps: (0..bytes.div_ceil(Self::STEP_BYTES)).map(|_| step()).collect() }
     }
-    std::hint::black_box(&memory);
+
+    /// Gives it back bit by bit, while a run goes on.
+    pub fn release(self) -> JoinHandle<()> {
+        std::thread::spawn(move || {
+            for step in self.steps {
+                drop(std::hint::black_box(step));
+                std::thread::sleep(Self::STEP_TIME);
+            }
+        })
+    }
 }

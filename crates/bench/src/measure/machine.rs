@@ -46,7 +46,8 @@ impl Machine {
             congestion_control: read("/proc/sys/net/ipv4/tcp_congestion_control")
                 .unwrap_or_else(unknown),
             own_network,
-            memory: "touched right before each run, twice what the run writes".to_owned(),
+            memory: "warm: twice what a run writes is touched before and freed during it"
+                .to_owned(),
         }
     }
 }
