@@ -2,13 +2,16 @@
 
 use bytes::Bytes;
 use strandline_model::ByteCount;
-use strandline_records::{BatchError, BatchView, Compression, Header, batches, records};
+use strandline_records::{BatchError, BatchView, Header, batches, records};
 use strandline_wire::fetch::message;
 use strandline_wire::{Api, ApiKey, KafkaString, KafkaUuid, topic_id_to_wire};
 
 use crate::client::{Leader, loses_connection, subject_of, version_for};
 use crate::offsets::no_answer;
 use crate::{Client, ClientError, Sent};
+
+/// What one batch may decompress to. Reached: its records can't be read.
+const BATCH_MAX: ByteCount = ByteCount::mib(128);
 
 /// How much a fetch waits for and returns.
 #[derive(Clone, Copy, Debug)]
@@ -113,10 +116,9 @@ impl FetchedBatches {
         batch: &BatchView<'_>,
         found: &mut Vec<ConsumedRecord>,
     ) -> Result<(), ClientError> {
-        if batch.attributes().compression() != Some(Compression::None) {
-            return Err(self.unreadable("the batch is compressed"));
-        }
-        for record in records(batch.records_bytes(), batch.records_count()) {
+        let block =
+            batch.decompressed(BATCH_MAX).map_err(|error| self.unreadable(&error.to_string()))?;
+        for record in records(&block, batch.records_count()) {
             let record = record.map_err(|error| self.unreadable(&error.to_string()))?;
             let offset = batch.offset_of(&record).map_or(-1, strandline_model::Offset::get);
             if offset < self.from {

@@ -8,11 +8,11 @@
 //!
 //! ```no_run
 //! use strandline_client::{Acks, Client, Config, Producer, ProducerSettings, SizeLimits};
-//! use strandline_records::NewRecord;
+//! use strandline_records::{Codec, NewRecord};
 //!
 //! # async fn example() -> Result<(), strandline_client::ClientError> {
 //! let mut client = Client::connect(Config::new("localhost:9092")?).await?;
-//! let settings = ProducerSettings { acks: Acks::All, idempotent: true };
+//! let settings = ProducerSettings { acks: Acks::All, idempotent: true, codec: Codec::None };
 //! let mut producer = Producer::start(&mut client, settings).await?;
 //! let record = NewRecord { value: Some(b"hello"), ..NewRecord::default() };
 //! let appended = producer.send("greetings", 0, &[record]).await?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use strandline_model::{ProducerEpoch, ProducerId, Sequence};
-use strandline_records::{BatchBuilder, NewRecord, ProducerStamp};
+use strandline_records::{BatchBuilder, Codec, NewRecord, ProducerStamp};
 use strandline_wire::produce::message;
 use strandline_wire::{ErrorCode, KafkaString, KafkaUuid, init_producer_id, topic_id_to_wire};
 use tokio::time::sleep;
@@ -21,6 +21,8 @@ pub struct ProducerSettings {
     /// Whether batches carry a producer id and sequence numbers, so that sending one again after a
     /// failure does not append it twice.
     pub idempotent: bool,
+    /// What the records of a batch are compressed with.
+    pub codec: Codec,
 }
 
 /// What an append waits for.
@@ -87,7 +89,9 @@ impl<'a> Producer<'a> {
             builder.push(*record);
         }
         let count = builder.records_count().unsigned_abs();
-        let appended = self.append(topic, partition, builder.build().freeze()).await?;
+        let appended = self
+            .append(topic, partition, builder.build_compressed(self.settings.codec).freeze())
+            .await?;
         self.sequences.insert(key, sequence.advanced_by(count));
         Ok(appended)
     }

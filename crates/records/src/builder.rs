@@ -11,7 +11,7 @@ use crate::batch::{
     RECORDS_COUNT, write_crc, write_field,
 };
 use crate::record::EncodedHeaders;
-use crate::{Attributes, HEADER_BYTES, Header, ProducerStamp, Record};
+use crate::{Attributes, Codec, HEADER_BYTES, Header, ProducerStamp, Record, compress};
 
 /// A record to be put into a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -156,6 +156,18 @@ impl BatchBuilder {
         BytesMut::from(Bytes::from(self.bytes))
     }
 
+    /// The batch with its records compressed, with its checksum.
+    ///
+    /// # Panics
+    /// When there is no record, or the batch has 2 GiB.
+    pub fn build_compressed(mut self, codec: Codec) -> BytesMut {
+        let mut bytes = vec![0; HEADER_BYTES];
+        compress(codec, self.bytes.get(HEADER_BYTES..).unwrap_or_default(), &mut bytes);
+        self.bytes = bytes;
+        self.attributes = self.attributes.with_compression(codec.compression());
+        self.build()
+    }
+
     fn write_header(&mut self) {
         let bytes = &mut self.bytes;
         let length = i32::try_from(bytes.len() - LENGTH_OVERHEAD).expect("a batch has < 2 GiB");
@@ -181,10 +193,10 @@ impl BatchBuilder {
 
 #[cfg(test)]
 mod tests {
-    use strandline_model::{ProducerEpoch, ProducerId};
+    use strandline_model::{ByteCount, ProducerEpoch, ProducerId};
 
     use super::*;
-    use crate::{BatchView, records};
+    use crate::{BatchView, Compression, records};
 
     #[test]
     fn a_built_batch_says_what_was_put_in() {
@@ -227,6 +239,21 @@ mod tests {
         let batch = BatchView::exactly(&bytes).unwrap();
         assert_eq!((batch.base_timestamp(), batch.max_timestamp()), (-1, None));
         assert_eq!(batch.producer(), None);
+    }
+
+    #[test]
+    fn a_compressed_batch_has_the_same_records() {
+        let mut builder = BatchBuilder::new();
+        builder.push(NewRecord { value: Some(&[7; 1000]), ..NewRecord::default() });
+        let plain = builder.clone().build();
+        for compression in [Compression::None, Compression::Gzip, Compression::Zstd] {
+            let bytes = builder.clone().build_compressed(Codec::at_default_level(compression));
+            let batch = BatchView::exactly(&bytes).unwrap();
+            assert_eq!(batch.check_crc(), Ok(()));
+            assert_eq!(batch.attributes().compression(), Some(compression));
+            let block = batch.decompressed(ByteCount::kib(8)).unwrap();
+            assert_eq!(*block, *BatchView::exactly(&plain).unwrap().records_bytes());
+        }
     }
 
     #[test]
