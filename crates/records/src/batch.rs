@@ -180,12 +180,27 @@ impl<'a> BatchView<'a> {
 
     /// The newest timestamp in the batch; `None` when the batch has none.
     pub fn max_timestamp(&self) -> Option<Timestamp> {
-        Timestamp::from_wire(i64::from_be_bytes(field::<MAX_TIMESTAMP, 8>(self.header)))
+        Timestamp::from_wire(self.raw_max_timestamp())
+    }
+
+    /// The newest timestamp as it stands in the header; −1 when there is none.
+    pub fn raw_max_timestamp(&self) -> i64 {
+        i64::from_be_bytes(field::<MAX_TIMESTAMP, 8>(self.header))
+    }
+
+    /// Whether the header names a producer: if so and [`producer`](Self::producer) is `None`, its
+    /// epoch is negative, which is no batch of any producer.
+    pub fn has_producer_id(&self) -> bool {
+        self.producer_id().is_some()
+    }
+
+    fn producer_id(&self) -> Option<ProducerId> {
+        ProducerId::from_wire(i64::from_be_bytes(field::<PRODUCER_ID, 8>(self.header)))
     }
 
     /// The idempotent producer; `None` for a plain one.
     pub fn producer(&self) -> Option<ProducerStamp> {
-        let id = ProducerId::from_wire(i64::from_be_bytes(field::<PRODUCER_ID, 8>(self.header)))?;
+        let id = self.producer_id()?;
         let epoch = i16::from_be_bytes(field::<PRODUCER_EPOCH, 2>(self.header));
         let sequence = i32::from_be_bytes(field::<BASE_SEQUENCE, 4>(self.header));
         Some(ProducerStamp {

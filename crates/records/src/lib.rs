@@ -18,6 +18,7 @@ mod control;
 mod header;
 mod record;
 mod sealed;
+mod validate;
 mod varint;
 
 pub use attributes::{Attributes, Compression, TimestampType};
@@ -29,3 +30,8 @@ pub use control::{ControlError, ControlRecord, EndTransaction, TransactionOutcom
 pub use header::BatchHeader;
 pub use record::{Header, HeaderIter, Headers, Record, RecordError, RecordIter, records};
 pub use sealed::SealedBatches;
+pub use validate::{
+    ContentError, HeaderFault, InvalidBatch, Oversize, ProduceRules, REJECTED_RECORDS_LISTED_MAX,
+    RecordFault, RejectedRecord, RejectedRecords, RejectionReason, TargetCompression, ValidBatch,
+    only_batch, validate,
+};
