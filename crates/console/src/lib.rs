@@ -1,0 +1,49 @@
+//! HTTP beside the broker: health for whoever restarts it, metrics for whoever watches it.
+//!
+//! The console asks a [`Status`] and knows nothing of how the broker, its engines or its listeners
+//! work: the command line puts the two together. Names of metrics and their meaning live here, in
+//! one place; what is counted lives where it happens.
+//!
+//! # Invariants
+//! - Connections, the size of their requests and the time that they take are bounded, whatever a
+//!   peer does. (`serve.rs`)
+//! - A request body is never read.
+//! - With [`Scope::HealthOnly`] nothing but health is served: whoever may reach the port learns
+//!   whether the broker is well and no name of a topic.
+
+mod health;
+mod metrics;
+mod process;
+mod serve;
+mod snapshot;
+
+pub use serve::{Console, Scope};
+pub use snapshot::{
+    ApiStats, BUCKET_BOUNDS_SECONDS, Durations, ErrorCount, ListenerStats, PartitionStats,
+    Snapshot, StorageStats, TopicStats,
+};
+
+/// What the console tells of.
+pub trait Status: std::fmt::Debug + Send + Sync + 'static {
+    /// Whether the process is able to do anything. Failing one asks for a restart, so a failed
+    /// engine or a full disk does not belong here.
+    fn liveness(&self) -> Vec<Check>;
+
+    /// Whether the broker should be sent work: listeners bound, recovery done, engine writable,
+    /// disk above its floor, not draining.
+    fn readiness(&self) -> Vec<Check>;
+
+    /// Everything that is counted and measured, now.
+    fn snapshot(&self) -> Snapshot;
+}
+
+/// One thing that must be true for the broker to be well.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Check {
+    /// What people ask for it by: `recovery`, `disk`.
+    pub name: &'static str,
+    /// Whether it is true.
+    pub ok: bool,
+    /// How it is, in a few words.
+    pub detail: String,
+}

@@ -1,0 +1,131 @@
+//! The metrics under our own names.
+
+use std::fmt;
+
+use super::LABELLED_PARTITIONS_MAX;
+use super::family::Families;
+use crate::process::Process;
+use crate::{Check, PartitionStats, Snapshot, TopicStats};
+
+/// Writes everything that begins with `strandline_`.
+pub(super) fn encode(to: &mut Families<'_>, now: &Snapshot, checks: &[Check]) -> fmt::Result {
+    encode_broker(to, now, checks)?;
+    encode_requests(to, now)?;
+    encode_topics(to, now)?;
+    encode_partitions(to, now)?;
+    encode_storage(to, now)
+}
+
+fn encode_broker(to: &mut Families<'_>, now: &Snapshot, checks: &[Check]) -> fmt::Result {
+    let build = [("version", now.version), ("revision", now.revision.unwrap_or("unknown"))];
+    to.gauges("strandline_build_info", "The build that runs", [(build, 1_u64)])?;
+    let ready = checks.iter().all(|check| check.ok);
+    to.gauge("strandline_ready", "1 when the broker takes work", Some(u64::from(ready)))?;
+    let health = checks.iter().map(|check| ([("check", check.name)], u64::from(check.ok)));
+    to.gauges("strandline_health", "1 for each readiness check that holds", health)?;
+    #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 fit an f64")]
+    let started = now.started_at.as_millis() as f64 / 1000.0;
+    to.gauge("strandline_start_time_seconds", "When the broker started, since 1970", Some(started))
+}
+
+fn encode_requests(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {
+    let answers = now.apis.iter().flat_map(|api| {
+        let labels = |error| [("request", api.request), ("error", error)];
+        api.answers.iter().map(move |answers| (labels(answers.error), answers.count))
+    });
+    to.counters("strandline_requests", "Requests answered, by error code", answers)?;
+    let durations = now.apis.iter().map(|api| ([("request", api.request)], api.duration));
+    let help = "From the whole request read to its answer ready";
+    to.histograms("strandline_request_duration_seconds", help, durations)?;
+    let connections = now
+        .listeners
+        .iter()
+        .map(|listener| ([("listener", listener.listener.as_str())], listener.connections));
+    to.gauges("strandline_connections", "Connections that are open", connections)
+}
+
+fn encode_topics(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {
+    let of_each = |value: fn(&TopicStats) -> u64| {
+        now.topics.iter().map(move |topic| ([("topic", topic.topic.as_str())], value(topic)))
+    };
+    let received = of_each(|topic| topic.received_bytes);
+    to.counters("strandline_topic_received_bytes", "Bytes taken from producers", received)?;
+    let received = of_each(|topic| topic.received_records);
+    to.counters("strandline_topic_received_records", "Records taken from producers", received)?;
+    let sent = of_each(|topic| topic.sent_bytes);
+    to.counters("strandline_topic_sent_bytes", "Bytes given to consumers", sent)?;
+    let rejected = now.topics.iter().flat_map(|topic| {
+        let labels = |reason| [("topic", topic.topic.as_str()), ("reason", reason)];
+        topic.rejected.iter().map(move |refused| (labels(refused.error), refused.count))
+    });
+    to.counters("strandline_topic_rejected", "Batches refused, by error code", rejected)?;
+    let size = of_each(|topic| topic.partitions.iter().map(|each| each.size.get()).sum());
+    to.gauges("strandline_topic_size_bytes", "Bytes of batches stored", size)?;
+    let segments = of_each(|topic| topic.partitions.iter().map(|each| each.segments).sum());
+    to.gauges("strandline_topic_segments", "Chunks that batches are stored in", segments)
+}
+
+fn encode_partitions(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {
+    let labelled = now.has_labelled_partitions();
+    let help = "1 when each partition has series of its own, 0 when there are too many";
+    to.gauge("strandline_partition_labels", help, Some(u64::from(labelled)))?;
+    let of_each = |value: fn(&PartitionStats) -> i64| {
+        now.labelled_partitions().map(move |(topic, each)| {
+            (
+                [("topic", topic.topic.clone()), ("partition", each.partition.to_string())],
+                value(each),
+            )
+        })
+    };
+    let start = of_each(|each| each.log_start.get());
+    to.gauges("strandline_partition_log_start_offset", "The first offset to read", start)?;
+    let end = of_each(|each| each.log_end.get());
+    to.gauges("strandline_partition_log_end_offset", "The next offset to assign", end)?;
+    let durable = of_each(|each| each.high_watermark.get());
+    let help = "The first offset that is not durable yet";
+    to.gauges("strandline_partition_high_watermark", help, durable)
+}
+
+fn encode_storage(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {
+    let used = now.storage.iter().map(|store| ([("engine", store.engine)], store.used.get()));
+    to.gauges("strandline_storage_used_bytes", "Bytes that the engine occupies", used)?;
+    let free = now.storage.iter().filter_map(|store| Some((store.engine, store.free?.get())));
+    let free = free.map(|(engine, bytes)| ([("engine", engine)], bytes));
+    to.gauges("strandline_disk_free_bytes", "Bytes that may still be written", free)?;
+    let syncs = now.storage.iter().filter_map(|store| Some((store.engine, store.fsync?)));
+    let syncs = syncs.map(|(engine, durations)| ([("engine", engine)], durations));
+    to.histograms("strandline_fsync_duration_seconds", "Syncs of the journal", syncs)?;
+    let errors = now.storage.iter().flat_map(|store| {
+        let labels = |op| [("engine", store.engine), ("op", op)];
+        store.errors.iter().map(move |&(op, count)| (labels(op), count))
+    });
+    to.counters("strandline_storage_errors", "Failures of the storage engine", errors)
+}
+
+/// Writes what Prometheus' own libraries write of a process.
+pub(super) fn encode_process(to: &mut Families<'_>, process: &Process) -> fmt::Result {
+    to.counter("process_cpu_seconds", "User and system time", process.cpu_seconds)?;
+    to.gauge("process_resident_memory_bytes", "Memory in RAM", process.resident_bytes)?;
+    to.gauge("process_virtual_memory_bytes", "Memory mapped", process.virtual_bytes)?;
+    to.gauge("process_threads", "Threads", process.threads)?;
+    to.gauge("process_open_fds", "Open descriptors", process.open_fds)?;
+    to.gauge("process_max_fds", "Descriptors that may be open", process.max_fds)
+}
+
+impl Snapshot {
+    fn has_labelled_partitions(&self) -> bool {
+        self.partition_count() <= LABELLED_PARTITIONS_MAX
+    }
+
+    pub(super) fn partition_count(&self) -> usize {
+        self.topics.iter().map(|topic| topic.partitions.len()).sum()
+    }
+
+    /// Every partition with its topic, or none when there are too many.
+    pub(super) fn labelled_partitions(
+        &self,
+    ) -> impl Iterator<Item = (&TopicStats, &PartitionStats)> + Clone {
+        let topics = if self.has_labelled_partitions() { self.topics.as_slice() } else { &[] };
+        topics.iter().flat_map(|topic| topic.partitions.iter().map(move |each| (topic, each)))
+    }
+}

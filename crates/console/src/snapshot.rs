@@ -1,0 +1,118 @@
+//! What is counted and measured, at one moment: plain numbers, read for every scrape.
+
+use strandline_model::{ByteCount, NodeId, Offset, PartitionIndex, Timestamp};
+
+/// The upper bounds of the buckets of [`Durations`]; a last bucket has none.
+pub const BUCKET_BOUNDS_SECONDS: [f64; 13] =
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+
+/// Everything that metrics are made of.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// The version of the binary.
+    pub version: &'static str,
+    /// The commit that it was built from, when known.
+    pub revision: Option<&'static str>,
+    /// This broker.
+    pub node_id: NodeId,
+    /// How many brokers the cluster has.
+    pub broker_count: u32,
+    /// When the broker was started.
+    pub started_at: Timestamp,
+    /// Each API that was called.
+    pub apis: Vec<ApiStats>,
+    /// Each listener.
+    pub listeners: Vec<ListenerStats>,
+    /// Each topic.
+    pub topics: Vec<TopicStats>,
+    /// Each storage engine in use.
+    pub storage: Vec<StorageStats>,
+}
+
+/// The calls of one API.
+#[derive(Clone, Debug)]
+pub struct ApiStats {
+    /// Kafka's name: `Produce`.
+    pub request: &'static str,
+    /// Answers by error code; the good ones under `NONE`.
+    pub answers: Vec<ErrorCount>,
+    /// From the whole request read to its answer ready.
+    pub duration: Durations,
+}
+
+/// How often something ended in one way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErrorCount {
+    /// In which: Kafka's name of an error code.
+    pub error: &'static str,
+    /// How often.
+    pub count: u64,
+}
+
+/// One listener.
+#[derive(Clone, Debug)]
+pub struct ListenerStats {
+    /// Its name.
+    pub listener: String,
+    /// Connections that are open.
+    pub connections: u64,
+}
+
+/// One topic. Counters start at zero with the broker.
+#[derive(Clone, Debug)]
+pub struct TopicStats {
+    /// Its name.
+    pub topic: String,
+    /// Bytes of batches taken from producers.
+    pub received_bytes: u64,
+    /// Records taken from producers.
+    pub received_records: u64,
+    /// Bytes of batches given to consumers.
+    pub sent_bytes: u64,
+    /// Batches refused, by error code.
+    pub rejected: Vec<ErrorCount>,
+    /// Each partition.
+    pub partitions: Vec<PartitionStats>,
+}
+
+/// One partition.
+#[derive(Clone, Copy, Debug)]
+pub struct PartitionStats {
+    /// Which one.
+    pub partition: PartitionIndex,
+    /// The first offset that may be read.
+    pub log_start: Offset,
+    /// The first offset that is not assigned yet.
+    pub log_end: Offset,
+    /// The first offset that is not durable yet.
+    pub high_watermark: Offset,
+    /// Bytes of its batches.
+    pub size: ByteCount,
+    /// Chunks that hold them.
+    pub segments: u64,
+}
+
+/// One storage engine.
+#[derive(Clone, Debug)]
+pub struct StorageStats {
+    /// Its name: `file`, `memory`.
+    pub engine: &'static str,
+    /// Bytes that it occupies.
+    pub used: ByteCount,
+    /// Bytes that may still be written; `None` when the engine can't know.
+    pub free: Option<ByteCount>,
+    /// Syncs of its journal; `None` when it has none.
+    pub fsync: Option<Durations>,
+    /// Failures since the start, by what was tried.
+    pub errors: Vec<(&'static str, u64)>,
+}
+
+/// How long things took.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Durations {
+    /// How many took at most as long as each of [`BUCKET_BOUNDS_SECONDS`] and longer than the one
+    /// before; in the last, those that took longer than all.
+    pub buckets: [u64; BUCKET_BOUNDS_SECONDS.len() + 1],
+    /// All together.
+    pub sum_seconds: f64,
+}
