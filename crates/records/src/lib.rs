@@ -16,6 +16,7 @@ mod checksum;
 mod compression;
 mod control;
 mod header;
+mod lookup;
 mod record;
 mod sealed;
 mod validate;
@@ -28,6 +29,7 @@ pub use checksum::crc32c;
 pub use compression::{Codec, DecompressError, compress, decompress};
 pub use control::{ControlError, ControlRecord, EndTransaction, TransactionOutcome};
 pub use header::BatchHeader;
+pub use lookup::RecordTime;
 pub use record::{Header, HeaderIter, Headers, Record, RecordError, RecordIter, records};
 pub use sealed::SealedBatches;
 pub use validate::{
