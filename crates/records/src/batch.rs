@@ -237,7 +237,8 @@ pub(crate) fn write_crc(bytes: &mut [u8]) {
     write_field(bytes, CRC, crc.to_be_bytes());
 }
 
-fn field<const AT: usize, const N: usize>(header: &[u8; HEADER_BYTES]) -> [u8; N] {
+/// The bytes of a field of a header.
+pub(crate) fn field<const AT: usize, const N: usize>(header: &[u8; HEADER_BYTES]) -> [u8; N] {
     header.get(AT..).and_then(|tail| tail.first_chunk()).copied().expect("fields lie in the header")
 }
 

@@ -4,7 +4,7 @@ use strandline_model::{LeaderEpoch, Offset, OffsetDelta, Timestamp};
 
 use crate::batch::{
     BASE_OFFSET, BATCH_LENGTH, LAST_OFFSET_DELTA, LEADER_EPOCH, LENGTH_OVERHEAD, MAGIC,
-    MAX_TIMESTAMP,
+    MAX_TIMESTAMP, field,
 };
 use crate::{BatchError, HEADER_BYTES};
 
@@ -57,10 +57,6 @@ impl BatchHeader {
             leader_epoch: LeaderEpoch::from_wire(leader_epoch),
         })
     }
-}
-
-fn field<const AT: usize, const N: usize>(header: &[u8; HEADER_BYTES]) -> [u8; N] {
-    header.get(AT..).and_then(|tail| tail.first_chunk()).copied().expect("fields lie in the header")
 }
 
 #[cfg(test)]
