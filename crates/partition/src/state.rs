@@ -12,7 +12,9 @@
 //! | producer count, then each: id i64, epoch i16, last seen i64, batch count u8, then each batch: first sequence i32, last offset delta u32, base offset i64, appended at i64 | u32 |
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use strandline_model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, Timestamp};
+use strandline_model::{
+    LeaderEpoch, Offset, OffsetDelta, ProducerEpoch, ProducerId, Sequence, Timestamp,
+};
 use strandline_records::BatchView;
 
 use crate::{CachedBatch, EpochStarts, ProducerEntry, ProducerStates};
@@ -113,10 +115,35 @@ fn decode_body(bytes: &mut Bytes) -> Option<PartitionState> {
 }
 
 fn decode_batch(bytes: &mut Bytes) -> Option<CachedBatch> {
-    Some(CachedBatch {
+    let batch = CachedBatch {
         first_sequence: Sequence::from_wire(bytes.try_get_i32().ok()?)?,
         last_offset_delta: bytes.try_get_u32().ok()?,
         base_offset: Offset::from_wire(bytes.try_get_i64().ok()?)?,
         appended_at: Timestamp::from_wire(bytes.try_get_i64().ok()?)?,
-    })
+    };
+    // The rest of the code adds the two without a second look.
+    let records = OffsetDelta::new(i64::from(batch.last_offset_delta) + 1);
+    batch.base_offset.checked_add(records).map(|_| batch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_that_ends_beyond_the_last_offset_is_damage() {
+        let mut bytes = BytesMut::new();
+        bytes.put_u8(VERSION);
+        bytes.put_u32(0);
+        bytes.put_u32(1);
+        bytes.put_i64(7);
+        bytes.put_i16(0);
+        bytes.put_i64(1);
+        bytes.put_u8(1);
+        bytes.put_i32(0);
+        bytes.put_u32(0);
+        bytes.put_i64(i64::MAX);
+        bytes.put_i64(1);
+        assert_eq!(PartitionState::decode(bytes.freeze()), Err(StateError::Damaged));
+    }
 }

@@ -268,7 +268,7 @@ impl<'a> Iterator for RecordIter<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.left <= 0 && self.reader.rest().is_empty() {
+        if self.left == 0 && self.reader.rest().is_empty() {
             return None;
         }
         let record = self.read();

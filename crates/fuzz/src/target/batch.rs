@@ -1,11 +1,13 @@
 //! Record batches: what a producer sends and what a disk gives back.
 
 use bytes::{Bytes, BytesMut};
-use strandline_model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, Timestamp};
+use strandline_model::{
+    ByteCount, LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, Timestamp,
+};
 use strandline_records::{
-    Attributes, BatchBuilder, BatchView, Compression, ControlRecord, EndTransaction, Header,
-    NewRecord, ProducerStamp, SealedBatches, TimestampType, TransactionOutcome, batches, crc32c,
-    records,
+    Attributes, BatchBuilder, BatchView, Codec, Compression, ControlRecord, EndTransaction,
+    HEADER_BYTES, Header, NewRecord, ProducerStamp, SealedBatches, TimestampType,
+    TransactionOutcome, batches, compress, crc32c, records,
 };
 
 use super::{Target, kind_of, magnitude};
@@ -16,6 +18,9 @@ const CRC_AT: usize = 17;
 const CHECKED_FROM: usize = 21;
 const LENGTH_AT: usize = 8;
 const OVERHEAD: usize = 12;
+
+/// A small batch that claims to hold more is refused.
+const DECOMPRESSED_MAX: ByteCount = ByteCount::mib(1);
 
 fn seeds() -> Vec<Vec<u8>> {
     let plain = built(1, None);
@@ -30,7 +35,29 @@ fn seeds() -> Vec<Vec<u8>> {
     let marker = marker.to_batch(Timestamp::from_millis(1_700_000_000_000));
     let mut two = plain.to_vec();
     two.extend_from_slice(&stamped);
-    vec![plain.to_vec(), many.to_vec(), stamped.to_vec(), marker.to_vec(), two]
+    let mut seeds = vec![plain.to_vec(), stamped.to_vec(), marker.to_vec(), two];
+    for codec in CODECS {
+        seeds.push(compressed(&many, codec));
+    }
+    seeds
+}
+
+const CODECS: [Compression; 5] = [
+    Compression::None,
+    Compression::Gzip,
+    Compression::Snappy,
+    Compression::Lz4,
+    Compression::Zstd,
+];
+
+fn compressed(batch: &[u8], codec: Compression) -> Vec<u8> {
+    let view = BatchView::exactly(batch).expect("just built");
+    let mut out = batch[..HEADER_BYTES].to_vec();
+    let attributes = view.attributes().with_compression(codec).bits();
+    out[CHECKED_FROM..CHECKED_FROM + 2].copy_from_slice(&attributes.to_be_bytes());
+    compress(Codec::at_default_level(codec), view.records_bytes(), &mut out);
+    repair(&mut out);
+    out
 }
 
 fn built(count: usize, producer: Option<(i64, i16, i32)>) -> BytesMut {
@@ -94,14 +121,17 @@ fn one(batch: &BatchView<'_>) -> u64 {
     let producer = batch.producer().map(|stamp| stamp.base_sequence.is_some());
     let mut read = 0;
     let mut end = Ok(());
-    if attributes.compression() == Some(Compression::None) {
-        for record in records(batch.records_bytes(), batch.records_count()) {
+    let decompressed = batch.decompressed(DECOMPRESSED_MAX);
+    if let Ok(block) = &decompressed {
+        let within = block.len() as u64 <= DECOMPRESSED_MAX.get().max(batch.bytes().len() as u64);
+        assert!(within, "{} bytes came out", block.len());
+        for record in records(block, batch.records_count()) {
             match record {
                 Ok(record) => {
                     read += 1;
                     // Whatever the numbers are, asking what they mean is safe.
                     let _meaning = (batch.offset_of(&record), batch.timestamp_of(&record));
-                    assert!(record.headers.iter().count() <= batch.bytes().len());
+                    assert!(record.headers.iter().count() <= block.len());
                 }
                 Err(error) => end = Err(error),
             }
@@ -110,7 +140,8 @@ fn one(batch: &BatchView<'_>) -> u64 {
         assert!(end.is_err() || counted, "{read} records were read of {}", batch.records_count());
     }
     seal(batch);
-    let shape = (attributes, crc, control.is_ok(), producer, end);
+    let unpacked = decompressed.map(drop);
+    let shape = (attributes, crc, control.is_ok(), producer, end, unpacked);
     kind_of((shape, "r".repeat(magnitude(read) as usize), batch.next_offset().is_some()))
 }
 

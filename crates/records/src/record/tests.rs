@@ -76,11 +76,12 @@ fn the_fields_stand_where_kafka_puts_them() {
 #[test]
 fn broken_records_are_refused_for_the_reason_that_breaks_them() {
     // (what is wrong, bytes, count, verdict after any good records)
-    let cases: [(&str, &[u8], i32, RecordError); 14] = [
+    let cases: [(&str, &[u8], i32, RecordError); 15] = [
         ("no bytes", &[], 1, RecordError::Missing),
         ("one record where two are counted", &RECORD, 2, RecordError::Missing),
         ("a record where none is counted", &RECORD, 0, RecordError::Surplus),
         ("a negative count", &RECORD, -1, RecordError::Surplus),
+        ("a negative count of no bytes", &[], -1, RecordError::Surplus),
         ("a negative length", &[1], 1, RecordError::NegativeLength),
         ("a length past the end", &[20, 0, 0], 1, RecordError::CutShort),
         ("a length of zero", &[0], 1, RecordError::CutShort),
