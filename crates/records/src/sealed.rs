@@ -87,6 +87,11 @@ impl SealedBatches {
         &self.bytes
     }
 
+    /// The batches, one after another, by value.
+    pub fn into_bytes(self) -> Bytes {
+        self.bytes
+    }
+
     /// How many bytes they are.
     pub const fn size(&self) -> ByteCount {
         ByteCount::new(self.bytes.len() as u64)

@@ -117,6 +117,28 @@ impl ValidBatch {
     ) -> SealedBatches {
         SealedBatches::seal(self.bytes, base_offset, leader_epoch, self.timestamp_type, now)
     }
+
+    /// The batch back from sealing, to be sealed again at another offset: the engine that it was
+    /// meant for had no room. Copies only if somebody else still holds the bytes.
+    ///
+    /// # Panics
+    /// When `sealed` is more than one batch: [`seal`](Self::seal) makes one of one.
+    pub fn unseal(sealed: SealedBatches) -> Self {
+        let bytes = sealed
+            .into_bytes()
+            .try_into_mut()
+            .unwrap_or_else(|shared| BytesMut::from(shared.as_ref()));
+        let batch = BatchView::exactly(&bytes).expect("a sealed batch is one batch");
+        let (producer, records_count) = (batch.producer(), batch.records_count());
+        let attributes = batch.attributes();
+        Self {
+            producer,
+            records_count: records_count.cast_unsigned(),
+            transactional: attributes.is_transactional(),
+            timestamp_type: attributes.timestamp_type(),
+            bytes,
+        }
+    }
 }
 
 /// Checks what a producer sent for one partition against the rules of its topic.

@@ -1,0 +1,102 @@
+//! DeleteTopics: v1–v6. v5 error messages; v6 by id.
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use strandline_model::TopicId;
+use strandline_wire::delete_topics::{DeletableTopicResult, DeleteTopicState, Request, Response};
+use strandline_wire::{ErrorCode, KafkaString, topic_id_from_wire, topic_id_to_wire};
+
+use super::text;
+use crate::topic::{DeleteError, Topic};
+use crate::{Broker, error_code};
+
+/// Deletes each topic in a commit of its own; the names are free when the answer leaves.
+pub(crate) async fn handle(broker: &Broker, request: Request, version: i16) -> Response {
+    let asked: Vec<DeleteTopicState> = if version >= 6 {
+        request.topics
+    } else {
+        let by_name = |name| DeleteTopicState { name: Some(name), ..DeleteTopicState::default() };
+        request.topic_names.into_iter().map(by_name).collect()
+    };
+    let mut responses = Vec::with_capacity(asked.len());
+    let mut asked_for: HashMap<TopicId, usize> = HashMap::new();
+    for state in &asked {
+        if let Ok(topic) = find(broker, state) {
+            *asked_for.entry(topic.id()).or_default() += 1;
+        }
+    }
+    for state in &asked {
+        responses.push(match find(broker, state) {
+            Ok(topic) if asked_for.get(&topic.id()).is_some_and(|&times| times > 1) => {
+                let message = "topic is named twice in the request";
+                answer(state, None, ErrorCode::INVALID_REQUEST, Some(message))
+            }
+            Ok(topic) => delete(broker, state, &topic, version).await,
+            Err((code, message)) => answer(state, None, code, Some(message)),
+        });
+    }
+    Response { responses, ..Response::default() }
+}
+
+fn find(
+    broker: &Broker,
+    state: &DeleteTopicState,
+) -> Result<Arc<Topic>, (ErrorCode, &'static str)> {
+    let id = topic_id_from_wire(state.topic_id);
+    match &state.name {
+        Some(_) if id != TopicId::ZERO => {
+            Err((ErrorCode::INVALID_REQUEST, "a topic is named by name or by id, not by both"))
+        }
+        Some(name) => broker
+            .registry()
+            .by_name(name.as_str())
+            .ok_or((ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, "topic does not exist")),
+        None if id == TopicId::ZERO => {
+            Err((ErrorCode::INVALID_REQUEST, "a topic is named by name or by id"))
+        }
+        None => {
+            broker.registry().by_id(id).ok_or((ErrorCode::UNKNOWN_TOPIC_ID, "topic does not exist"))
+        }
+    }
+}
+
+async fn delete(
+    broker: &Broker,
+    state: &DeleteTopicState,
+    topic: &Arc<Topic>,
+    version: i16,
+) -> DeletableTopicResult {
+    match broker.delete_topic(topic).await {
+        Ok(()) => answer(state, Some(topic), ErrorCode::NONE, None),
+        // Version 1 and 2 have no word for it (KIP-322).
+        Err(DeleteError::Disabled) if version < 3 => {
+            answer(state, Some(topic), ErrorCode::INVALID_REQUEST, None)
+        }
+        Err(error) => {
+            if let DeleteError::Storage(error) = &error {
+                tracing::warn!(topic = %topic.name(), %error, "topic was not deleted");
+            }
+            answer(state, Some(topic), error_code::delete(&error), Some(&error.to_string()))
+        }
+    }
+}
+
+fn answer(
+    state: &DeleteTopicState,
+    topic: Option<&Arc<Topic>>,
+    code: ErrorCode,
+    message: Option<&str>,
+) -> DeletableTopicResult {
+    let name: Option<KafkaString> = match topic {
+        Some(topic) => Some(text(topic.name().as_str())),
+        None => state.name.clone(),
+    };
+    DeletableTopicResult {
+        name,
+        topic_id: topic.map_or(state.topic_id, |topic| topic_id_to_wire(topic.id())),
+        error_code: code.get(),
+        error_message: message.map(text),
+        ..DeletableTopicResult::default()
+    }
+}

@@ -1,0 +1,118 @@
+//! DescribeConfigs: v1–v4. v3 types and documentation.
+
+use std::collections::BTreeSet;
+
+use strandline_model::config::Described;
+use strandline_model::{InvalidTopicName, TopicName};
+use strandline_wire::ErrorCode;
+use strandline_wire::describe_configs::{
+    DescribeConfigsResource, DescribeConfigsResourceResult, DescribeConfigsResult,
+    DescribeConfigsSynonym, Request, Response,
+};
+
+use super::text;
+use crate::Broker;
+
+const TOPIC: i8 = 2;
+const BROKER: i8 = 4;
+
+/// Describes each resource.
+pub(crate) fn handle(broker: &Broker, request: &Request) -> Response {
+    let results = request.resources.iter().map(|resource| match describe(broker, resource) {
+        Ok(described) => DescribeConfigsResult {
+            resource_type: resource.resource_type,
+            resource_name: resource.resource_name.clone(),
+            configs: select(resource, described)
+                .map(|entry| {
+                    to_wire(entry, request.include_synonyms, request.include_documentation)
+                })
+                .collect(),
+            ..DescribeConfigsResult::default()
+        },
+        Err((code, message)) => DescribeConfigsResult {
+            error_code: code.get(),
+            error_message: Some(text(message)),
+            resource_type: resource.resource_type,
+            resource_name: resource.resource_name.clone(),
+            ..DescribeConfigsResult::default()
+        },
+    });
+    Response { results: results.collect(), ..Response::default() }
+}
+
+fn describe(
+    broker: &Broker,
+    resource: &DescribeConfigsResource,
+) -> Result<Vec<Described>, (ErrorCode, String)> {
+    let name = resource.resource_name.as_str();
+    match resource.resource_type {
+        TOPIC if name.is_empty() => {
+            Err((ErrorCode::INVALID_REQUEST, "topic name must not be empty".to_owned()))
+        }
+        TOPIC => {
+            TopicName::new(name).map_err(|error: InvalidTopicName| {
+                (ErrorCode::INVALID_TOPIC_EXCEPTION, error.to_string())
+            })?;
+            let topic = broker.registry().by_name(name).ok_or_else(|| {
+                (ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, format!("topic {name} does not exist"))
+            })?;
+            Ok(broker.settings().describe_topic(&topic.settings().overrides))
+        }
+        BROKER if name.is_empty() => Ok(broker.settings().describe_dynamic_defaults()),
+        BROKER => {
+            let id = broker.node_id();
+            if name.parse() == Ok(id.get()) {
+                Ok(broker.settings().describe_broker())
+            } else {
+                let message = format!("broker id {name} is not this broker's, {id}");
+                Err((ErrorCode::INVALID_REQUEST, message))
+            }
+        }
+        other => {
+            let message = format!("resource type {other} can't be described here");
+            Err((ErrorCode::INVALID_REQUEST, message))
+        }
+    }
+}
+
+/// The entries that the client asked for; all when it named none.
+fn select(
+    resource: &DescribeConfigsResource,
+    described: Vec<Described>,
+) -> impl Iterator<Item = Described> {
+    let wanted: Option<BTreeSet<String>> = resource
+        .configuration_keys
+        .as_ref()
+        .map(|keys| keys.iter().map(|key| key.as_str().to_owned()).collect());
+    described
+        .into_iter()
+        .filter(move |entry| wanted.as_ref().is_none_or(|wanted| wanted.contains(entry.name)))
+}
+
+fn to_wire(
+    entry: Described,
+    with_synonyms: bool,
+    with_documentation: bool,
+) -> DescribeConfigsResourceResult {
+    let synonym = |synonym: strandline_model::config::Synonym| DescribeConfigsSynonym {
+        name: text(synonym.name),
+        value: synonym.value.map(text),
+        source: synonym.source.to_wire(),
+        ..DescribeConfigsSynonym::default()
+    };
+    DescribeConfigsResourceResult {
+        name: text(entry.name),
+        value: entry.value.map(text),
+        read_only: entry.is_read_only,
+        config_source: entry.source.to_wire(),
+        is_sensitive: entry.is_sensitive,
+        synonyms: if with_synonyms {
+            entry.synonyms.into_iter().map(synonym).collect()
+        } else {
+            Vec::new()
+        },
+        config_type: entry.kind.to_wire(),
+        documentation: with_documentation.then(|| text(entry.documentation)),
+        ..DescribeConfigsResourceResult::default()
+    }
+}

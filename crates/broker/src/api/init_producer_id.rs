@@ -1,0 +1,31 @@
+//! InitProducerId: v0–v5. Idempotent producers get an id (KIP-98, KIP-360); transactions are
+//! refused until they are served.
+
+use strandline_wire::ErrorCode;
+use strandline_wire::init_producer_id::{Request, Response};
+
+use crate::{Broker, error_code};
+
+/// Gives a producer an id that nobody has, with epoch 0.
+pub(crate) async fn handle(broker: &Broker, request: &Request) -> Response {
+    match &request.transactional_id {
+        // As Kafka: an empty transactional id is a mistake, not a missing one.
+        Some(id) if id.is_empty() => return refused(ErrorCode::INVALID_REQUEST),
+        Some(_) => {
+            // Not retriable for any client, so that a producer fails at once and says why.
+            return refused(ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED);
+        }
+        None => {}
+    }
+    match broker.producer_ids().allocate().await {
+        Ok(id) => Response { producer_id: id.get(), producer_epoch: 0, ..Response::default() },
+        Err(error) => {
+            tracing::warn!(%error, "no producer id could be given out");
+            refused(error_code::meta(&error))
+        }
+    }
+}
+
+fn refused(code: ErrorCode) -> Response {
+    Response { error_code: code.get(), producer_id: -1, producer_epoch: -1, ..Response::default() }
+}

@@ -1,0 +1,152 @@
+//! Metadata: v0–v13. v0 empty list means all; v1 null means all; v4 auto-creation switch; v7 leader
+//! epoch; v8 authorized operations; v10 topic ids; v12 lookup by id.
+//!
+//! A topic that may be created on first use is created before the answer, so the client need not
+//! ask again.
+
+use std::sync::Arc;
+
+use strandline_model::{InvalidTopicName, TopicId, TopicName};
+use strandline_wire::metadata::{
+    MetadataRequestTopic, MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
+    Request, Response,
+};
+use strandline_wire::{ErrorCode, topic_id_from_wire, topic_id_to_wire};
+
+use super::{OPERATIONS_NOT_ASKED, text};
+use crate::topic::{CreateError, NewTopic, Topic};
+use crate::{Broker, Peer, error_code};
+
+/// All operations on a topic, as bits: nobody is refused anything until there is an authorizer.
+pub(crate) const TOPIC_OPERATIONS: i32 = 0b1101_1111_1000;
+/// All operations on the cluster, as bits.
+pub(crate) const CLUSTER_OPERATIONS: i32 = 0b1_1111_1010_0000;
+
+/// Describes brokers and topics.
+pub(crate) async fn handle(
+    broker: &Broker,
+    peer: &Peer,
+    request: Request,
+    version: i16,
+) -> Response {
+    let endpoint = broker.endpoint_for(peer);
+    let topics = match &request.topics {
+        Some(topics) if !(version == 0 && topics.is_empty()) => {
+            let mut answers = Vec::with_capacity(topics.len());
+            for asked in topics {
+                answers.push(describe_asked(broker, asked, &request, version).await);
+            }
+            answers
+        }
+        Some(_) | None => {
+            broker.registry().all().iter().map(|t| describe(broker, t, &request)).collect()
+        }
+    };
+    let node = broker.node_id().get();
+    Response {
+        brokers: vec![MetadataResponseBroker {
+            node_id: node,
+            host: text(endpoint.host),
+            port: i32::from(endpoint.port),
+            rack: broker.rack().map(text),
+            ..MetadataResponseBroker::default()
+        }],
+        cluster_id: Some(text(broker.cluster_id())),
+        controller_id: node,
+        topics,
+        cluster_authorized_operations: if request.include_cluster_authorized_operations {
+            CLUSTER_OPERATIONS
+        } else {
+            OPERATIONS_NOT_ASKED
+        },
+        ..Response::default()
+    }
+}
+
+async fn describe_asked(
+    broker: &Broker,
+    asked: &MetadataRequestTopic,
+    request: &Request,
+    version: i16,
+) -> MetadataResponseTopic {
+    let id = topic_id_from_wire(asked.topic_id);
+    if version >= 12 && id != TopicId::ZERO {
+        return match broker.registry().by_id(id) {
+            Some(topic) => describe(broker, &topic, request),
+            None => MetadataResponseTopic {
+                error_code: ErrorCode::UNKNOWN_TOPIC_ID.get(),
+                name: None,
+                topic_id: asked.topic_id,
+                topic_authorized_operations: OPERATIONS_NOT_ASKED,
+                ..MetadataResponseTopic::default()
+            },
+        };
+    }
+    let name = asked.name.as_ref().map_or("", |name| name.as_str());
+    if let Some(topic) = broker.registry().by_name(name) {
+        return describe(broker, &topic, request);
+    }
+    // Before v4 a client could not forbid it.
+    let may_create = version < 4 || request.allow_auto_topic_creation;
+    match create_on_first_use(broker, name, may_create).await {
+        Ok(topic) => describe(broker, &topic, request),
+        Err(error) => MetadataResponseTopic {
+            error_code: error.get(),
+            name: Some(text(name)),
+            topic_authorized_operations: OPERATIONS_NOT_ASKED,
+            ..MetadataResponseTopic::default()
+        },
+    }
+}
+
+async fn create_on_first_use(
+    broker: &Broker,
+    name: &str,
+    client_allows: bool,
+) -> Result<Arc<Topic>, ErrorCode> {
+    TopicName::new(name).map_err(|_: InvalidTopicName| ErrorCode::INVALID_TOPIC_EXCEPTION)?;
+    if !client_allows || !broker.settings().broker().auto_create_topics_enable {
+        return Err(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
+    }
+    let new = NewTopic {
+        name: name.to_owned(),
+        partition_count: -1,
+        replication_factor: -1,
+        assignments: Vec::new(),
+        configs: Vec::new(),
+    };
+    match broker.create_topic(&new).await {
+        Ok(topic) => Ok(topic),
+        // Somebody else used it for the first time at the same moment.
+        Err(CreateError::Exists(_)) => {
+            broker.registry().by_name(name).ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)
+        }
+        Err(error) => {
+            tracing::debug!(topic = name, %error, "topic was not created on first use");
+            Err(error_code::create(&error))
+        }
+    }
+}
+
+fn describe(broker: &Broker, topic: &Arc<Topic>, request: &Request) -> MetadataResponseTopic {
+    let node = broker.node_id().get();
+    let partitions = topic.partitions().into_iter().map(|slot| MetadataResponsePartition {
+        partition_index: slot.id().index.to_wire(),
+        leader_id: node,
+        leader_epoch: broker.partitions().leader_epoch(topic, &slot),
+        replica_nodes: vec![node],
+        isr_nodes: vec![node],
+        ..MetadataResponsePartition::default()
+    });
+    MetadataResponseTopic {
+        name: Some(text(topic.name().as_str())),
+        topic_id: topic_id_to_wire(topic.id()),
+        partitions: partitions.collect(),
+        topic_authorized_operations: if request.include_topic_authorized_operations {
+            TOPIC_OPERATIONS
+        } else {
+            OPERATIONS_NOT_ASKED
+        },
+        ..MetadataResponseTopic::default()
+    }
+}

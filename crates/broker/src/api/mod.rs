@@ -1,0 +1,33 @@
+//! One file per Kafka API. A handler translates: wire to domain, domain to wire, and nothing else.
+
+pub(crate) mod api_versions;
+pub(crate) mod create_partitions;
+pub(crate) mod create_topics;
+pub(crate) mod delete_topics;
+pub(crate) mod describe_cluster;
+pub(crate) mod describe_configs;
+pub(crate) mod describe_topic_partitions;
+pub(crate) mod fetch;
+pub(crate) mod init_producer_id;
+pub(crate) mod list_offsets;
+pub(crate) mod metadata;
+pub(crate) mod offset_for_leader_epoch;
+pub(crate) mod produce;
+
+use strandline_wire::{KafkaString, TopicRef};
+
+/// A wire text. Ours are all shorter than the wire's limit.
+pub(crate) fn text(text: impl Into<String>) -> KafkaString {
+    KafkaString::from(text.into())
+}
+
+/// "Not asked for" in an authorized-operations field.
+pub(crate) const OPERATIONS_NOT_ASKED: i32 = i32::MIN;
+
+/// How a topic was named, as one value for lookups.
+pub(crate) fn name_of(topic: &TopicRef) -> Option<&str> {
+    match topic {
+        TopicRef::Name(name) => Some(name.as_str()),
+        TopicRef::Id(_) => None,
+    }
+}

@@ -1,0 +1,253 @@
+//! Produce: v3–v13. v5 log start; v8 record errors; v10 current leader; v13 topic ids.
+//!
+//! Two halves: [`begin`] has admitted and submitted everything when it returns, so that requests of
+//! a connection are appended in order; [`PendingProduce::finish`] waits for durability, so that
+//! several requests of a connection wait together.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use strandline_model::Timestamp;
+use strandline_records::{InvalidBatch, RejectedRecord, TimestampType, ValidBatch, validate};
+use strandline_storage::{ErrorKind, StorageError};
+use strandline_wire::produce::{
+    PartitionRequest, PartitionResponse, RecordError, Request, Response, TopicRequest,
+    TopicResponse,
+};
+use strandline_wire::{ErrorCode, Leader, TopicRef};
+
+use super::{name_of, text};
+use crate::metrics::Metrics;
+use crate::partition::{AppendFailure, Appended, Partition, PartitionSlot, SlotError};
+use crate::partitions::Partitions;
+use crate::topic::Topic;
+use crate::{Broker, error_code};
+
+/// Times that an append is tried when the engine is busy or the log died: each wait is for the
+/// engine's own signal, so more tries than this mean that it does not recover.
+const TRIES_MAX: u32 = 1_000;
+
+/// A Produce request whose batches are submitted.
+#[derive(Debug)]
+pub(crate) struct PendingProduce {
+    /// Whether the client wants an answer at all (acks other than 0).
+    pub(crate) wants_answer: bool,
+    topics: SmallVec<[PendingTopic; 1]>,
+}
+
+#[derive(Debug)]
+struct PendingTopic {
+    topic: TopicRef,
+    partitions: SmallVec<[PendingPartition; 1]>,
+}
+
+#[derive(Debug)]
+enum PendingPartition {
+    Refused(PartitionResponse),
+    Submitted(Box<Submitted>),
+}
+
+#[derive(Debug)]
+struct Submitted {
+    index: i32,
+    appended: Appended,
+    timestamp_type: TimestampType,
+    slot: Arc<PartitionSlot>,
+    partition: Arc<Partition>,
+}
+
+/// Appends every partition's batch.
+pub(crate) async fn begin(broker: &Broker, request: Request) -> PendingProduce {
+    let wants_answer = request.acks != 0;
+    let refusal = match request.acks {
+        -1..=1 => None,
+        _ => Some(ErrorCode::INVALID_REQUIRED_ACKS),
+    };
+    let mut topics = SmallVec::with_capacity(request.topics.len());
+    for TopicRequest { topic, partitions } in request.topics {
+        let found = match (&refusal, &topic) {
+            (Some(error), _) => Err(*error),
+            (None, TopicRef::Name(name)) => broker
+                .registry()
+                .by_name(name.as_str())
+                .ok_or_else(|| error_code::unknown_topic(&topic)),
+            (None, TopicRef::Id(id)) => {
+                broker.registry().by_id(*id).ok_or_else(|| error_code::unknown_topic(&topic))
+            }
+        };
+        let mut pending = SmallVec::with_capacity(partitions.len());
+        for asked in partitions {
+            pending.push(match &found {
+                Ok(known) => begin_partition(broker, known, &topic, asked).await,
+                Err(error) => {
+                    PendingPartition::Refused(PartitionResponse::failed(asked.index, *error))
+                }
+            });
+        }
+        topics.push(PendingTopic { topic, partitions: pending });
+    }
+    PendingProduce { wants_answer, topics }
+}
+
+async fn begin_partition(
+    broker: &Broker,
+    topic: &Arc<Topic>,
+    named: &TopicRef,
+    asked: PartitionRequest,
+) -> PendingPartition {
+    let PartitionRequest { index, records } = asked;
+    let refused = |error| PendingPartition::Refused(PartitionResponse::failed(index, error));
+    let Some(slot) = topic.partition(index) else {
+        return refused(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
+    };
+    let settings = topic.settings();
+    let now = broker.environment().now();
+    let batch = match validate(records.unwrap_or_default(), &settings.produce, now) {
+        Ok(batch) => batch,
+        Err(invalid) => {
+            Metrics::batch_refused(topic);
+            return PendingPartition::Refused(invalid_batch(index, &invalid));
+        }
+    };
+    let (records, size) = (batch.records_count(), batch.size());
+    match append(broker, topic, &slot, batch, now).await {
+        Ok((partition, appended)) => {
+            Metrics::appended(topic, records, size);
+            if appended.should_save_state {
+                Partitions::save_state_soon(&partition);
+            }
+            let timestamp_type = settings.produce.timestamp_type;
+            let submitted = Submitted { index, appended, timestamp_type, slot, partition };
+            PendingPartition::Submitted(Box::new(submitted))
+        }
+        Err(AppendError::Slot(SlotError::Deleted)) => refused(error_code::unknown_topic(named)),
+        Err(AppendError::Slot(SlotError::Storage(error)) | AppendError::Storage(error)) => {
+            refused(error_code::storage(&error))
+        }
+        Err(AppendError::Rejected(rejected)) => {
+            let error = error_code::rejected(&rejected);
+            PendingPartition::Refused(PartitionResponse {
+                error_message: Some(text(rejected.to_string())),
+                ..PartitionResponse::failed(index, error)
+            })
+        }
+    }
+}
+
+/// Why an append did not happen after all tries.
+enum AppendError {
+    Slot(SlotError),
+    Storage(StorageError),
+    Rejected(strandline_partition::Rejected),
+}
+
+async fn append(
+    broker: &Broker,
+    topic: &Arc<Topic>,
+    slot: &Arc<PartitionSlot>,
+    mut batch: ValidBatch,
+    now: Timestamp,
+) -> Result<(Arc<Partition>, Appended), AppendError> {
+    for _ in 0..TRIES_MAX {
+        let partition = broker.partitions().open(topic, slot).await.map_err(AppendError::Slot)?;
+        match partition.append(batch, now) {
+            Ok(appended) => return Ok((partition, appended)),
+            Err(AppendFailure::Rejected(rejected)) => return Err(AppendError::Rejected(rejected)),
+            Err(AppendFailure::Busy(again)) => {
+                batch = again;
+                partition.log().ready().await;
+            }
+            // The log died under an earlier append: the next try opens it anew, and the client's
+            // own retry finds it open.
+            Err(AppendFailure::Storage(error)) => {
+                if error.kind() == ErrorKind::Closed {
+                    slot.close_dead(&partition);
+                }
+                return Err(AppendError::Storage(error));
+            }
+        }
+    }
+    let message = "append queue stayed full";
+    Err(AppendError::Storage(StorageError::new(ErrorKind::Unavailable, message)))
+}
+
+fn invalid_batch(index: i32, invalid: &InvalidBatch) -> PartitionResponse {
+    let record_errors = match invalid {
+        InvalidBatch::Records(rejected) => rejected.listed.as_slice(),
+        InvalidBatch::NoBatch
+        | InvalidBatch::SeveralBatches
+        | InvalidBatch::OldFormat { .. }
+        | InvalidBatch::Corrupt(_)
+        | InvalidBatch::TooLarge(_)
+        | InvalidBatch::LargerThanSegment(_)
+        | InvalidBatch::Header(_)
+        | InvalidBatch::Content(_) => &[],
+    };
+    let record_error = |record: &RejectedRecord| RecordError {
+        batch_index: record.batch_index,
+        message: Some(text(record.fault.to_string())),
+    };
+    PartitionResponse {
+        record_errors: record_errors.iter().map(record_error).collect(),
+        error_message: Some(text(invalid.to_string())),
+        ..PartitionResponse::failed(index, error_code::invalid_batch(invalid))
+    }
+}
+
+impl PendingProduce {
+    /// Waits until everything that the answer reveals is durable.
+    pub(crate) async fn finish(self, broker: &Broker) -> Response {
+        let mut topics = SmallVec::with_capacity(self.topics.len());
+        for PendingTopic { topic, partitions: pending } in self.topics {
+            let mut partitions = SmallVec::with_capacity(pending.len());
+            for partition in pending {
+                partitions.push(match partition {
+                    PendingPartition::Refused(response) => response,
+                    PendingPartition::Submitted(submitted) => submitted.finish(broker).await,
+                });
+            }
+            topics.push(TopicResponse { topic, partitions });
+        }
+        Response { topics, throttle_time_ms: 0, node_endpoints: Vec::new() }
+    }
+
+    /// Whether some partition refused its batch: with `acks=0` the connection is closed then, so
+    /// that the client looks for what is wrong.
+    pub(crate) fn has_refusal(&self) -> bool {
+        let mut partitions = self.topics.iter().flat_map(|topic| &topic.partitions);
+        partitions.any(|partition| matches!(partition, PendingPartition::Refused(_)))
+    }
+
+    /// The topics that were named, for logs.
+    pub(crate) fn topic_names(&self) -> Vec<&str> {
+        self.topics.iter().filter_map(|topic| name_of(&topic.topic)).collect()
+    }
+}
+
+impl Submitted {
+    async fn finish(self, broker: &Broker) -> PartitionResponse {
+        if let Err(error) = self.appended.ticket.await {
+            tracing::debug!(partition = %self.partition.id(), %error, "append failed");
+            self.slot.close_dead(&self.partition);
+            let current_leader = Some(Leader {
+                id: broker.node_id().get(),
+                epoch: self.partition.leader_epoch().get(),
+            });
+            let error = error_code::storage(&error);
+            return PartitionResponse {
+                current_leader,
+                ..PartitionResponse::failed(self.index, error)
+            };
+        }
+        let log_append_time_ms = match self.timestamp_type {
+            TimestampType::CreateTime => -1,
+            TimestampType::LogAppendTime => self.appended.at.as_millis(),
+        };
+        PartitionResponse {
+            base_offset: self.appended.base_offset.get(),
+            log_append_time_ms,
+            log_start_offset: self.partition.bounds().log_start.get(),
+            ..PartitionResponse::failed(self.index, ErrorCode::NONE)
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! The broker itself: what it is made of, how it starts, and how it stops.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use strandline_coordination::{FetchSessions, SessionLimits};
+use strandline_model::config::{BrokerConfig, BrokerLayers};
+use strandline_model::{Limits, NodeId, TopicId};
+use strandline_storage::{CommitError, MetaBatch, MetaStore, StorageError, Table};
+use strandline_wire::ErrorCode;
+use tokio_util::sync::CancellationToken;
+
+use crate::advertise::{Endpoint, endpoint_for};
+use crate::connection::Peer;
+use crate::engines::Engines;
+use crate::environment::{Environment, new_topic_id};
+use crate::error_code;
+use crate::metrics::Metrics;
+use crate::partition::Partition;
+use crate::partitions::{Partitions, open_partitions};
+use crate::producer_ids::ProducerIds;
+use crate::purger::Purger;
+use crate::settings::SettingsSource;
+use crate::tasks;
+use crate::topic::{CreateError, DeleteError, LoadError, NewTopic, PlannedTopic, Registry, Topic};
+
+/// The row that holds the cluster's id, 16 bytes.
+const CLUSTER_ID_KEY: &[u8] = b"cluster-id";
+/// How long a fetch session may lie unused before another may take its place, as in Kafka.
+const SESSION_EVICTION_MS: i64 = 120_000;
+/// How often silent producers are looked for, as in Kafka.
+const PRODUCER_EXPIRY_INTERVAL: Duration = Duration::from_mins(10);
+
+/// What a broker is made of.
+#[derive(Debug)]
+pub struct BrokerParts {
+    /// The configuration, by where it came from.
+    pub layers: BrokerLayers,
+    /// The same, resolved.
+    pub config: BrokerConfig,
+    /// The storage engines.
+    pub engines: Engines,
+    /// Where metadata is kept.
+    pub meta: Arc<dyn MetaStore>,
+    /// Time and randomness.
+    pub environment: Arc<dyn Environment>,
+    /// What `advertised.listeners` says, if anything.
+    pub advertised: Option<Endpoint>,
+}
+
+/// Why a broker did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// What is kept of topics or deletions could not be read.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The metadata store failed.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+/// A running broker.
+#[derive(Debug)]
+pub struct Broker {
+    cluster_id: String,
+    advertised: Option<Endpoint>,
+    settings: Arc<SettingsSource>,
+    environment: Arc<dyn Environment>,
+    engines: Engines,
+    registry: Registry,
+    partitions: Partitions,
+    producer_ids: ProducerIds,
+    purger: Arc<Purger>,
+    sessions: Mutex<FetchSessions>,
+    metrics: Metrics,
+    stop: CancellationToken,
+}
+
+impl Broker {
+    /// Reads what is kept, starts the background tasks on the current runtime, and is ready.
+    pub async fn start(parts: BrokerParts) -> Result<Arc<Self>, StartError> {
+        let BrokerParts { layers, config, engines, meta, environment, advertised } = parts;
+        let cluster_id = cluster_id(meta.as_ref(), environment.as_ref()).await?;
+        let limits = SessionLimits {
+            sessions_max: config.max_incremental_fetch_session_cache_slots as usize,
+            partitions_per_session_max: Limits::production().fetch_session_partitions_max,
+            eviction_ms: SESSION_EVICTION_MS,
+        };
+        let names = engines.iter().map(|(name, _)| name.to_owned()).collect();
+        let settings = Arc::new(SettingsSource::new(layers, config, names));
+        let registry = Registry::load(Arc::clone(&meta), Arc::clone(&settings)).await?;
+        let purger =
+            Purger::load(Arc::clone(&meta), engines.clone(), Arc::clone(&environment)).await?;
+        let broker = Arc::new(Self {
+            cluster_id,
+            advertised,
+            settings,
+            partitions: Partitions::new(engines.clone(), Arc::clone(&environment)),
+            environment,
+            engines,
+            registry,
+            producer_ids: ProducerIds::new(meta),
+            purger: Arc::new(purger),
+            sessions: Mutex::new(FetchSessions::new(limits)),
+            metrics: Metrics::default(),
+            stop: CancellationToken::new(),
+        });
+        broker.start_tasks();
+        Ok(broker)
+    }
+
+    fn start_tasks(self: &Arc<Self>) {
+        let purger = Arc::clone(&self.purger);
+        tasks::spawn("purge deleted topics", purger.run(self.stop.clone()));
+        let broker = Arc::clone(self);
+        tasks::spawn("forget silent producers", async move {
+            while !broker.stop.is_cancelled() {
+                tokio::select! {
+                    () = broker.environment.sleep(PRODUCER_EXPIRY_INTERVAL) => {}
+                    () = broker.stop.cancelled() => return,
+                }
+                let now = broker.environment.now();
+                let expiration_ms = broker.settings.broker().producer_id_expiration_ms;
+                for partition in open_partitions(&broker.registry) {
+                    partition.expire_producers(now, expiration_ms);
+                }
+            }
+        });
+    }
+
+    /// Ends what waits: long polls are answered with what there is, background tasks stop. Requests
+    /// that are under way are still served.
+    pub fn drain(&self) {
+        self.stop.cancel();
+    }
+
+    /// Saves what is derived from the logs and closes the engines: the next start is a clean one.
+    /// Connections must be gone.
+    pub async fn close(&self) -> Result<(), StorageError> {
+        self.drain();
+        for partition in open_partitions(&self.registry) {
+            if let Err(error) = partition.save_state().await {
+                // The next start replays the log instead: slower, not wrong.
+                tracing::warn!(partition = %partition.id(), %error, "partition state was not saved");
+            }
+        }
+        for (_, store) in self.engines.iter() {
+            store.close().await?;
+        }
+        Ok(())
+    }
+
+    /// The cluster's id, as Kafka prints one.
+    pub fn cluster_id(&self) -> &str {
+        &self.cluster_id
+    }
+
+    /// This broker's id.
+    pub fn node_id(&self) -> NodeId {
+        self.settings.broker().node_id
+    }
+
+    /// What is counted.
+    pub const fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// How many deleted topics still have bytes.
+    pub fn pending_deletion_count(&self) -> usize {
+        self.purger.pending_count()
+    }
+
+    /// Creates a topic if there is none of that name; says whether it did.
+    ///
+    /// For topics that `serve` is told to have. `partition_count` −1 means the broker's default.
+    pub async fn ensure_topic(&self, name: &str, partition_count: i32) -> Result<bool, String> {
+        let new = NewTopic {
+            name: name.to_owned(),
+            partition_count,
+            replication_factor: -1,
+            assignments: Vec::new(),
+            configs: Vec::new(),
+        };
+        match self.create_topic(&new).await {
+            Ok(_) => Ok(true),
+            Err(CreateError::Exists(_)) => Ok(false),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    pub(crate) fn plan_topic(&self, new: &NewTopic) -> Result<PlannedTopic, CreateError> {
+        let id = new_topic_id(self.environment.as_ref());
+        self.registry.plan_topic(new, id, self.node_id(), self.environment.now())
+    }
+
+    pub(crate) async fn create_topic(&self, new: &NewTopic) -> Result<Arc<Topic>, CreateError> {
+        self.registry.create_topic(self.plan_topic(new)?).await
+    }
+
+    pub(crate) async fn delete_topic(&self, topic: &Arc<Topic>) -> Result<(), DeleteError> {
+        let config = self.settings.broker();
+        if !config.delete_topic_enable {
+            return Err(DeleteError::Disabled);
+        }
+        let now = self.environment.now();
+        let deletion = self.registry.delete_topic(topic, now, config.deletion_grace_ms).await?;
+        self.purger.add(deletion);
+        Ok(())
+    }
+
+    /// Partition `index` of topic `name`, opened; or the error code that tells a client why not.
+    pub(crate) async fn open_by_name(
+        &self,
+        name: &str,
+        index: i32,
+    ) -> Result<Arc<Partition>, ErrorCode> {
+        let unknown = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
+        let topic = self.registry.by_name(name).ok_or(unknown)?;
+        let slot = topic.partition(index).ok_or(unknown)?;
+        self.partitions.open(&topic, &slot).await.map_err(|error| error_code::slot(&error))
+    }
+
+    /// `broker.rack`, if it is set.
+    pub(crate) fn rack(&self) -> Option<String> {
+        self.settings.broker_value("broker.rack")
+    }
+
+    pub(crate) fn endpoint_for(&self, peer: &Peer) -> Endpoint {
+        endpoint_for(self.advertised.as_ref(), peer.local)
+    }
+
+    pub(crate) fn new_session_id(&self) -> i32 {
+        // 31 random bits; zero, which means "no session", becomes one.
+        let bits = self.environment.random_bits() & 0x7fff_ffff;
+        i32::try_from(bits).unwrap_or(i32::MAX).max(1)
+    }
+
+    pub(crate) fn settings(&self) -> &SettingsSource {
+        &self.settings
+    }
+
+    pub(crate) fn environment(&self) -> &dyn Environment {
+        self.environment.as_ref()
+    }
+
+    pub(crate) const fn engines(&self) -> &Engines {
+        &self.engines
+    }
+
+    pub(crate) const fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    pub(crate) const fn partitions(&self) -> &Partitions {
+        &self.partitions
+    }
+
+    pub(crate) const fn producer_ids(&self) -> &ProducerIds {
+        &self.producer_ids
+    }
+
+    pub(crate) const fn sessions(&self) -> &Mutex<FetchSessions> {
+        &self.sessions
+    }
+
+    pub(crate) const fn stop(&self) -> &CancellationToken {
+        &self.stop
+    }
+}
+
+/// The cluster's id: made at the very first start, kept for ever.
+async fn cluster_id(
+    meta: &dyn MetaStore,
+    environment: &dyn Environment,
+) -> Result<String, StorageError> {
+    let key = Bytes::from_static(CLUSTER_ID_KEY);
+    let fresh = new_topic_id(environment);
+    let value = Bytes::copy_from_slice(fresh.as_bytes());
+    let batch = MetaBatch::new().expect_absent(Table::Cluster, key.clone()).put(
+        Table::Cluster,
+        key.clone(),
+        value,
+    );
+    match meta.commit(batch).await {
+        Ok(()) => return Ok(fresh.to_string()),
+        Err(CommitError::Unexpected { .. }) => {}
+        Err(CommitError::Storage(error)) => return Err(error),
+    }
+    let kept = meta.get(Table::Cluster, key).await?;
+    kept.and_then(|kept| kept.as_ref().try_into().ok())
+        .map(|bytes| TopicId::from_bytes(bytes).to_string())
+        .ok_or_else(|| {
+            let kind = strandline_storage::ErrorKind::Corrupt;
+            StorageError::new(kind, "row of the cluster id can't be read")
+        })
+}

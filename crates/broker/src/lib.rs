@@ -1,0 +1,41 @@
+//! The broker: Kafka's APIs over storage traits.
+//!
+//! One file per API in [`api`](self) that only translates; behind them topics, partitions and
+//! fetches as domain code; the machines of `strandline_coordination` and their drivers; the
+//! background tasks. The broker sees storage through its traits and never knows which engine is
+//! behind them, and it sees connections only as frames in and replies out.
+//!
+//! # Invariants
+//! - No reply overtakes the durability of what it reveals.
+//! - Every error code is chosen in `error_code.rs`.
+//! - No lock is held across an `.await`.
+
+mod advertise;
+mod api;
+mod broker;
+mod connection;
+mod engines;
+mod environment;
+mod error_code;
+mod fetch;
+mod lookup;
+mod metrics;
+mod partition;
+mod partitions;
+mod producer_ids;
+mod purger;
+mod reply;
+mod settings;
+mod status;
+mod tasks;
+mod topic;
+
+pub use advertise::{Endpoint, endpoint_for};
+pub use broker::{Broker, BrokerParts, StartError};
+pub use connection::{Connection, Disconnect, Peer, PendingReply, Started};
+pub use engines::Engines;
+pub use environment::Environment;
+pub use metrics::{ApiMetrics, Counter, Metrics, TopicMetrics};
+pub use reply::Reply;
+pub use status::{PartitionStatus, TopicStatus};
+pub use topic::{LoadError, RowError};

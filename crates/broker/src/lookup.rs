@@ -1,0 +1,89 @@
+//! Finding offsets by time: the engine finds the batch, the batch's records say the rest.
+
+use strandline_model::{ByteCount, LeaderEpoch, Offset, Timestamp};
+use strandline_records::batches;
+use strandline_storage::{ErrorKind, Minimum, ReadError, ReadLimit, StorageError};
+
+use crate::partition::{Partition, into_memory};
+
+/// Bytes read at a time when the batch that the engine found has nothing after all.
+const STEP: ByteCount = ByteCount::mib(1);
+/// The most that one batch may decompress to: what is larger is answered as damaged.
+const DECOMPRESSED_BYTES_MAX: ByteCount = ByteCount::mib(64);
+
+/// A record that was found, as the wire tells of it; −1 stands for what is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub(crate) offset: i64,
+    pub(crate) timestamp: i64,
+    pub(crate) leader_epoch: i32,
+}
+
+/// The first of the durable records that have the newest timestamp.
+pub(crate) async fn newest_record(partition: &Partition) -> Result<Option<Position>, StorageError> {
+    let chunks = partition.log().chunks();
+    match chunks.iter().filter_map(|chunk| chunk.max_timestamp).max() {
+        Some(newest) => first_at_or_after(partition, newest).await,
+        None => Ok(None),
+    }
+}
+
+/// The first durable record whose timestamp is at least `at`.
+pub(crate) async fn first_at_or_after(
+    partition: &Partition,
+    at: Timestamp,
+) -> Result<Option<Position>, StorageError> {
+    let found = match partition.log().find_timestamp(at).await {
+        Ok(found) => found,
+        Err(ReadError::Storage(error)) => return Err(error),
+        // Trimmed to its end meanwhile: nothing is left.
+        Err(ReadError::OutOfRange(_)) => return Ok(None),
+    };
+    let Some(batch) = found else { return Ok(None) };
+    // Nearly always the first batch has the record. It has not when all that are new enough lie
+    // below the log start, or when its header promised too much.
+    let mut next = batch.base_offset;
+    let bounds = partition.bounds();
+    let mut step = ByteCount::ZERO;
+    while next < bounds.durable_end {
+        let limit = ReadLimit { bytes: step, minimum: Minimum::OneBatch };
+        let read = match partition.log().read(next, bounds.durable_end, limit).await {
+            Ok(read) => into_memory(read).await?,
+            Err(ReadError::Storage(error)) => return Err(error),
+            Err(ReadError::OutOfRange(_)) => return Ok(None),
+        };
+        let (after, position) = search(&read, at, bounds.log_start)?;
+        if position.is_some() || after <= next {
+            return Ok(position);
+        }
+        next = after;
+        step = STEP;
+    }
+    Ok(None)
+}
+
+/// The first record at or after `at` among these batches, and the offset after the last of them.
+fn search(
+    bytes: &[u8],
+    at: Timestamp,
+    log_start: Offset,
+) -> Result<(Offset, Option<Position>), StorageError> {
+    let damaged = || StorageError::new(ErrorKind::Corrupt, "batch in the log is damaged");
+    let mut after = Offset::ZERO;
+    for batch in batches(bytes) {
+        let batch = batch.map_err(|error| damaged().caused_by(error))?;
+        after = batch.next_offset().ok_or_else(damaged)?;
+        let found = batch
+            .first_record_since(at, log_start, DECOMPRESSED_BYTES_MAX)
+            .map_err(|error| damaged().caused_by(error))?;
+        if let Some(record) = found {
+            let position = Position {
+                offset: record.offset.get(),
+                timestamp: record.timestamp.as_millis(),
+                leader_epoch: batch.leader_epoch().map_or(-1, LeaderEpoch::get),
+            };
+            return Ok((after, Some(position)));
+        }
+    }
+    Ok((after, None))
+}

@@ -1,0 +1,103 @@
+//! What is counted while the broker works: plain atomics that a scrape walks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use strandline_model::ByteCount;
+use strandline_wire::ApiKey;
+
+use crate::fetch::{Asked, Found};
+use crate::topic::Topic;
+
+/// A number that only rises.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// The number now.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What is counted of one topic.
+#[derive(Debug, Default)]
+pub struct TopicMetrics {
+    /// Bytes of batches that were appended.
+    pub received_bytes: Counter,
+    /// Records that were appended.
+    pub received_records: Counter,
+    /// Bytes of batches that were sent to readers.
+    pub sent_bytes: Counter,
+    /// Batches that were refused.
+    pub rejected_batches: Counter,
+}
+
+/// What is counted of one API.
+#[derive(Debug, Default)]
+pub struct ApiMetrics {
+    /// Requests that were answered.
+    pub requests: Counter,
+    /// Time from arrival to answer, in microseconds.
+    pub micros: Counter,
+}
+
+/// What the broker counts.
+#[derive(Debug)]
+pub struct Metrics {
+    apis: Vec<(ApiKey, ApiMetrics)>,
+    /// Connections that were opened.
+    pub connections_opened: Counter,
+    /// Connections that were closed.
+    pub connections_closed: Counter,
+    /// Connections that were closed because of what the peer sent.
+    pub connections_refused: Counter,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let apis = strandline_wire::served().iter().map(|api| (api.key, ApiMetrics::default()));
+        Self {
+            apis: apis.collect(),
+            connections_opened: Counter::default(),
+            connections_closed: Counter::default(),
+            connections_refused: Counter::default(),
+        }
+    }
+}
+
+impl Metrics {
+    /// By API.
+    pub fn apis(&self) -> &[(ApiKey, ApiMetrics)] {
+        &self.apis
+    }
+
+    pub(crate) fn answered(&self, key: ApiKey, after: Duration) {
+        if let Some((_, api)) = self.apis.iter().find(|(known, _)| *known == key) {
+            api.requests.add(1);
+            api.micros.add(u64::try_from(after.as_micros()).unwrap_or(u64::MAX));
+        }
+    }
+
+    pub(crate) fn appended(topic: &Arc<Topic>, records: u32, size: ByteCount) {
+        topic.metrics().received_bytes.add(size.get());
+        topic.metrics().received_records.add(u64::from(records));
+    }
+
+    pub(crate) fn batch_refused(topic: &Arc<Topic>) {
+        topic.metrics().rejected_batches.add(1);
+    }
+
+    pub(crate) fn fetched(asked: &[Asked], found: &[Found]) {
+        for (asked, found) in asked.iter().zip(found) {
+            if let Ok((topic, _)) = &asked.found {
+                topic.metrics().sent_bytes.add(found.records.size().get());
+            }
+        }
+    }
+}

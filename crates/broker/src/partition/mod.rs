@@ -1,0 +1,186 @@
+//! A partition at work: the rules of `strandline_partition` beside an open log.
+//!
+//! # Invariants
+//! - Admission, sealing and submitting happen under one short lock, so offsets are assigned in the
+//!   order in which the engine gets them. The lock is never held across an `.await`.
+//! - The high watermark is the log's durable end: nothing that a crash can take back is seen.
+//! - After the log died the partition is dropped; its slot opens it anew.
+
+mod open;
+mod signals;
+mod slot;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use strandline_model::{ByteCount, LeaderEpoch, Limits, Offset, PartitionId, Timestamp};
+use strandline_partition::{Admission, EpochEnd, PartitionState, Rejected, admit};
+use strandline_records::ValidBatch;
+use strandline_storage::{AppendError, CommitLog, LogBounds, StorageError, Ticket};
+
+pub(crate) use open::{OpenContext, SaveStateError, into_memory};
+pub(crate) use signals::Signals;
+pub(crate) use slot::{PartitionSlot, SlotError};
+
+/// Bytes appended since the last save of the state after which it is saved again: what opening has
+/// to replay at most.
+const STATE_SAVE_BYTES: ByteCount = ByteCount::mib(64);
+
+/// An open partition.
+#[derive(Debug)]
+pub(crate) struct Partition {
+    id: PartitionId,
+    log: Arc<dyn CommitLog>,
+    leader_epoch: LeaderEpoch,
+    core: Mutex<Core>,
+    /// Whether somebody is saving the state.
+    saving: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Core {
+    /// Derived from everything before `next_offset`.
+    state: PartitionState,
+    /// The log's written end.
+    next_offset: Offset,
+    /// Bytes appended since the state was saved.
+    unsaved: ByteCount,
+}
+
+/// An append that was taken.
+#[derive(Debug)]
+pub(crate) struct Appended {
+    /// The offset of the batch's first record.
+    pub(crate) base_offset: Offset,
+    /// The broker's time of the (first) append.
+    pub(crate) at: Timestamp,
+    /// Resolves when the answer may be given: it reveals nothing that is not durable.
+    pub(crate) ticket: Ticket,
+    /// Whether enough was appended that the state should be saved.
+    pub(crate) should_save_state: bool,
+}
+
+/// Why a batch was not appended.
+#[derive(Debug)]
+pub(crate) enum AppendFailure {
+    /// The rules refuse it.
+    Rejected(Rejected),
+    /// The engine has no room for the moment; the batch comes back for another try.
+    Busy(ValidBatch),
+    /// The engine failed.
+    Storage(StorageError),
+}
+
+impl Partition {
+    pub(crate) const fn id(&self) -> PartitionId {
+        self.id
+    }
+
+    pub(crate) const fn leader_epoch(&self) -> LeaderEpoch {
+        self.leader_epoch
+    }
+
+    pub(crate) fn log(&self) -> &dyn CommitLog {
+        self.log.as_ref()
+    }
+
+    pub(crate) fn bounds(&self) -> LogBounds {
+        self.log.bounds()
+    }
+
+    /// Admits, seals and submits one batch.
+    pub(crate) fn append(
+        &self,
+        batch: ValidBatch,
+        now: Timestamp,
+    ) -> Result<Appended, AppendFailure> {
+        let mut core = self.core.lock();
+        match admit(&batch.view(), &core.state.producers).map_err(AppendFailure::Rejected)? {
+            Admission::Append => self.submit(&mut core, batch, now),
+            Admission::Duplicate { base_offset, next_offset, appended_at } => {
+                drop(core);
+                // A retry of a batch that is not durable yet waits for it.
+                let ticket = self.log.durable(next_offset);
+                Ok(Appended { base_offset, at: appended_at, ticket, should_save_state: false })
+            }
+        }
+    }
+
+    fn submit(
+        &self,
+        core: &mut Core,
+        batch: ValidBatch,
+        now: Timestamp,
+    ) -> Result<Appended, AppendFailure> {
+        let base_offset = core.next_offset;
+        let sealed = batch.seal(base_offset, self.leader_epoch, now);
+        let ticket = match self.log.submit(base_offset, sealed.clone()) {
+            Ok(ticket) => ticket,
+            Err(AppendError::Busy) => return Err(AppendFailure::Busy(ValidBatch::unseal(sealed))),
+            Err(AppendError::Refused(error)) => return Err(AppendFailure::Storage(error)),
+            Err(AppendError::Moved { written_end }) => {
+                // One opener at a time appends, under this lock: the ends can only differ by a bug.
+                panic!("log of {} ends at {written_end}, not at {base_offset}", self.id)
+            }
+        };
+        for batch in sealed.iter() {
+            core.state.record(&batch, now);
+        }
+        if core.state.producers.len() > Limits::production().producers_per_partition_max {
+            core.state.producers.evict_oldest();
+        }
+        core.next_offset = sealed.next_offset();
+        core.unsaved += sealed.size();
+        let should_save_state = core.unsaved >= STATE_SAVE_BYTES;
+        Ok(Appended { base_offset, at: now, ticket, should_save_state })
+    }
+
+    /// Where `epoch` ended, as far as readers may know.
+    pub(crate) fn end_of_epoch(&self, epoch: LeaderEpoch) -> Option<EpochEnd> {
+        let durable_end = self.bounds().durable_end;
+        self.core.lock().state.epochs.end_of(epoch, self.leader_epoch, durable_end)
+    }
+
+    /// The epoch of the last record below `offset`, for a lookup's answer.
+    pub(crate) fn latest_epoch(&self) -> LeaderEpoch {
+        self.core.lock().state.epochs.latest().unwrap_or(self.leader_epoch)
+    }
+
+    /// The epoch of the first record, for a lookup's answer.
+    pub(crate) fn earliest_epoch(&self) -> LeaderEpoch {
+        let core = self.core.lock();
+        core.state.epochs.iter().next().map_or(self.leader_epoch, |(epoch, _)| epoch)
+    }
+
+    /// Forgets producers that were silent for `expiration_ms`.
+    pub(crate) fn expire_producers(&self, now: Timestamp, expiration_ms: i64) {
+        self.core.lock().state.producers.expire(now, expiration_ms);
+    }
+
+    /// Saves the derived state beside the log, as of what is written now, once that is durable.
+    ///
+    /// Does nothing when somebody else is at it, or nothing was appended since the last time.
+    pub(crate) async fn save_state(&self) -> Result<(), SaveStateError> {
+        if self.saving.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let saved = self.save_state_now().await;
+        self.saving.store(false, Ordering::Release);
+        saved
+    }
+
+    async fn save_state_now(&self) -> Result<(), SaveStateError> {
+        let (at, state, unsaved) = {
+            let core = self.core.lock();
+            if core.unsaved == ByteCount::ZERO {
+                return Ok(());
+            }
+            (core.next_offset, core.state.encode(), core.unsaved)
+        };
+        self.log.durable(at).await?;
+        self.log.save_state(at, state).await?;
+        self.core.lock().unsaved -= unsaved;
+        Ok(())
+    }
+}

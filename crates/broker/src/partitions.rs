@@ -1,0 +1,71 @@
+//! Opening partitions on demand, and looking after those that are open.
+
+use std::sync::Arc;
+
+use strandline_storage::StorageError;
+
+use crate::engines::Engines;
+use crate::environment::Environment;
+use crate::partition::{OpenContext, Partition, PartitionSlot, SlotError};
+use crate::tasks;
+use crate::topic::{Registry, Topic};
+
+/// How partitions are opened.
+#[derive(Debug)]
+pub(crate) struct Partitions {
+    engines: Engines,
+    environment: Arc<dyn Environment>,
+}
+
+impl Partitions {
+    pub(crate) const fn new(engines: Engines, environment: Arc<dyn Environment>) -> Self {
+        Self { engines, environment }
+    }
+
+    /// The partition of `slot`, opened now if it was not.
+    pub(crate) async fn open(
+        &self,
+        topic: &Topic,
+        slot: &Arc<PartitionSlot>,
+    ) -> Result<Arc<Partition>, SlotError> {
+        match slot.opened() {
+            Some(partition) => Ok(partition),
+            None => slot.open(&self.open_context(topic)?).await,
+        }
+    }
+
+    fn open_context(&self, topic: &Topic) -> Result<OpenContext, StorageError> {
+        Ok(OpenContext {
+            store: self.engines.store(topic.engine())?,
+            settings: topic.settings().log.clone(),
+            now: self.environment.now(),
+        })
+    }
+
+    /// The leader epoch to tell of a partition without opening it.
+    pub(crate) fn leader_epoch(&self, topic: &Topic, slot: &PartitionSlot) -> i32 {
+        if let Some(partition) = slot.opened() {
+            return partition.leader_epoch().get();
+        }
+        let known =
+            self.engines.store(topic.engine()).ok().and_then(|store| store.epoch(slot.id()));
+        // A client that is told a lower epoch than the log gets at its opening is sent back here
+        // once, and told the right one then.
+        known.map_or(0, strandline_model::LeaderEpoch::get)
+    }
+
+    /// Saves the state of `partition` in the background.
+    pub(crate) fn save_state_soon(partition: &Arc<Partition>) {
+        let partition = Arc::clone(partition);
+        tasks::spawn("save partition state", async move {
+            if let Err(error) = partition.save_state().await {
+                tracing::warn!(partition = %partition.id(), %error, "partition state was not saved");
+            }
+        });
+    }
+}
+
+/// Every open partition of every topic.
+pub(crate) fn open_partitions(registry: &Registry) -> impl Iterator<Item = Arc<Partition>> {
+    registry.all().into_iter().flat_map(|topic| topic.partitions()).filter_map(|slot| slot.opened())
+}

@@ -1,0 +1,192 @@
+//! Removes the bytes of deleted topics: the list of pending deletions, worked off in small steps.
+//!
+//! The list is in the metadata store; what is here is a copy of it and the next times to try. Each
+//! step is bounded, may run twice and resumes anywhere: after a crash the list is read again and
+//! the work goes on.
+//!
+//! # Invariants
+//! - A deletion's row goes last, when every partition's removal is durably done.
+//! - A deletion that fails is tried for ever, with growing pauses, and never holds up the others.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use strandline_model::{ByteCount, PartitionId, PartitionIndex, Timestamp};
+use strandline_storage::{CommitError, MetaBatch, MetaStore, Removal, StorageError, Table};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::engines::Engines;
+use crate::environment::Environment;
+use crate::topic::{DeletionRow, LoadError};
+
+/// Bytes that one step removes: larger ones stall other writers of the same disk.
+const STEP: ByteCount = ByteCount::mib(16);
+/// Pause after the first failure; doubled with each further one.
+const BACKOFF_MS_MIN: i64 = 1_000;
+/// The longest pause.
+const BACKOFF_MS_MAX: i64 = 60_000;
+/// Rows read at a time.
+const SCAN_ROWS: usize = 1_000;
+
+/// Works off the pending deletions.
+#[derive(Debug)]
+pub(crate) struct Purger {
+    meta: Arc<dyn MetaStore>,
+    engines: Engines,
+    environment: Arc<dyn Environment>,
+    pending: Mutex<BTreeMap<Bytes, Pending>>,
+    changed: Notify,
+}
+
+/// A deletion under way.
+#[derive(Clone, Debug)]
+struct Pending {
+    row: DeletionRow,
+    /// The first partition that is not known to be gone.
+    next_partition: u32,
+    /// Not before this.
+    due: Timestamp,
+    failures: u32,
+}
+
+/// What a step came to.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    /// More of the same deletion is left.
+    More,
+    /// The deletion is done and its row is gone.
+    Done,
+}
+
+impl Purger {
+    /// Reads the list.
+    pub(crate) async fn load(
+        meta: Arc<dyn MetaStore>,
+        engines: Engines,
+        environment: Arc<dyn Environment>,
+    ) -> Result<Self, LoadError> {
+        let mut pending = BTreeMap::new();
+        let mut after = None;
+        loop {
+            let page = meta.scan(Table::Deletions, after, SCAN_ROWS).await?;
+            for row in &page.rows {
+                let deletion =
+                    DeletionRow::decode(&row.key, row.value.clone()).map_err(|error| {
+                        LoadError::Row { table: Table::Deletions, key: row.key.clone(), error }
+                    })?;
+                pending.insert(row.key.clone(), Pending::new(deletion));
+            }
+            after = page.rows.last().map(|row| row.key.clone());
+            if !page.more {
+                let pending = Mutex::new(pending);
+                return Ok(Self { meta, engines, environment, pending, changed: Notify::new() });
+            }
+        }
+    }
+
+    /// Takes a deletion that was just committed.
+    pub(crate) fn add(&self, row: DeletionRow) {
+        self.pending.lock().insert(row.key(), Pending::new(row));
+        self.changed.notify_one();
+    }
+
+    /// How many deletions wait or are under way.
+    pub(crate) fn pending_count(&self) -> usize {
+        self.pending.lock().len()
+    }
+
+    /// Works until `stop`.
+    pub(crate) async fn run(self: Arc<Self>, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            let now = self.environment.now();
+            let wait = match self.tick(now).await {
+                None => Duration::from_millis(1),
+                Some(next) => next,
+            };
+            tokio::select! {
+                () = self.environment.sleep(wait) => {}
+                () = self.changed.notified() => {}
+                () = stop.cancelled() => {}
+            }
+        }
+    }
+
+    /// One bounded step of the deletion that is due first. Says how long to wait for the next;
+    /// `None` when something is due now.
+    pub(crate) async fn tick(&self, now: Timestamp) -> Option<Duration> {
+        let Some((key, pending)) = self.first_due() else { return Some(Duration::from_hours(1)) };
+        let wait_ms = pending.due.millis_since(now);
+        if wait_ms > 0 {
+            return Some(Duration::from_millis(wait_ms.unsigned_abs()));
+        }
+        match self.step(&key, &pending).await {
+            Ok((Step::Done, _)) => {
+                self.pending.lock().remove(&key);
+                let DeletionRow { topic_id, topic, .. } = pending.row;
+                tracing::info!(topic = %topic.name, id = %topic_id, "deleted topic's bytes are gone");
+            }
+            Ok((Step::More, next_partition)) => self.change(&key, |pending| {
+                pending.next_partition = next_partition;
+                pending.failures = 0;
+                // Behind the others that are due, so that each gets its turn.
+                pending.due = now;
+            }),
+            Err(error) => {
+                let topic = &pending.row.topic.name;
+                tracing::warn!(%topic, id = %pending.row.topic_id, %error, "removal failed, will try again");
+                self.change(&key, |pending| pending.back_off(now));
+            }
+        }
+        None
+    }
+
+    fn first_due(&self) -> Option<(Bytes, Pending)> {
+        let pending = self.pending.lock();
+        let first = pending.iter().min_by_key(|(_, pending)| pending.due);
+        first.map(|(key, pending)| (key.clone(), pending.clone()))
+    }
+
+    fn change(&self, key: &Bytes, change: impl FnOnce(&mut Pending)) {
+        if let Some(pending) = self.pending.lock().get_mut(key) {
+            change(pending);
+        }
+    }
+
+    async fn step(&self, key: &Bytes, pending: &Pending) -> Result<(Step, u32), StorageError> {
+        let DeletionRow { topic_id, topic, .. } = &pending.row;
+        let mut next = pending.next_partition;
+        if next < topic.partition_count {
+            let store = self.engines.store(&topic.engine)?;
+            let partition = PartitionId::new(*topic_id, PartitionIndex::new(next));
+            if store.remove_some(partition, STEP).await? == Removal::Done {
+                next += 1;
+            }
+            return Ok((Step::More, next));
+        }
+        let batch = MetaBatch::new().delete(Table::Deletions, key.clone());
+        match self.meta.commit(batch).await {
+            Ok(()) => Ok((Step::Done, next)),
+            Err(CommitError::Storage(error)) => Err(error),
+            Err(CommitError::Unexpected { .. }) => {
+                panic!("a commit without expectations can't miss one")
+            }
+        }
+    }
+}
+
+impl Pending {
+    const fn new(row: DeletionRow) -> Self {
+        let due = row.not_before;
+        Self { row, next_partition: 0, due, failures: 0 }
+    }
+
+    fn back_off(&mut self, now: Timestamp) {
+        let pause = BACKOFF_MS_MIN.saturating_mul(1 << self.failures.min(16)).min(BACKOFF_MS_MAX);
+        self.failures = self.failures.saturating_add(1);
+        self.due = now.plus_millis(pause);
+    }
+}

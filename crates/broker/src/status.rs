@@ -1,0 +1,83 @@
+//! What the broker tells of itself to metrics, health checks and people.
+
+use std::sync::Arc;
+
+use strandline_model::{ByteCount, Offset, PartitionIndex, TopicId};
+use strandline_storage::{CommitLog, Space};
+
+use crate::Broker;
+use crate::metrics::TopicMetrics;
+
+/// A topic at one moment.
+#[derive(Clone, Debug)]
+pub struct TopicStatus {
+    /// Its name.
+    pub name: String,
+    /// Its identity.
+    pub id: TopicId,
+    /// How many partitions it has.
+    pub partition_count: u32,
+    /// What was counted of it since the broker started.
+    pub metrics: Arc<TopicMetrics>,
+    /// Those of its partitions that are open: the others were not used since the start.
+    pub open_partitions: Vec<PartitionStatus>,
+}
+
+/// An open partition at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct PartitionStatus {
+    /// Which one.
+    pub index: PartitionIndex,
+    /// Its first readable offset.
+    pub log_start_offset: Offset,
+    /// The offset after its last record.
+    pub log_end_offset: Offset,
+    /// The offset after its last durable record.
+    pub high_watermark: Offset,
+    /// Bytes that it stores.
+    pub size: ByteCount,
+    /// Segments that it consists of.
+    pub segment_count: usize,
+}
+
+impl Broker {
+    /// Every topic, by name.
+    pub fn topics(&self) -> Vec<TopicStatus> {
+        let topics = self.registry().all().into_iter().map(|topic| TopicStatus {
+            name: topic.name().to_string(),
+            id: topic.id(),
+            partition_count: topic.partition_count(),
+            metrics: topic.metrics_handle(),
+            open_partitions: topic
+                .partitions()
+                .into_iter()
+                .filter_map(|slot| slot.opened())
+                .map(|partition| partition_status(partition.id().index, partition.log()))
+                .collect(),
+        });
+        topics.collect()
+    }
+
+    /// How many topics there are.
+    pub fn topic_count(&self) -> usize {
+        self.registry().len()
+    }
+
+    /// How much each engine holds.
+    pub fn space(&self) -> Vec<(String, Space)> {
+        self.engines().iter().map(|(name, store)| (name.to_owned(), store.space())).collect()
+    }
+}
+
+fn partition_status(index: PartitionIndex, log: &dyn CommitLog) -> PartitionStatus {
+    let bounds = log.bounds();
+    let chunks = log.chunks();
+    PartitionStatus {
+        index,
+        log_start_offset: bounds.log_start,
+        log_end_offset: bounds.written_end,
+        high_watermark: bounds.durable_end,
+        size: chunks.iter().map(|chunk| chunk.bytes).sum(),
+        segment_count: chunks.len(),
+    }
+}

@@ -1,0 +1,16 @@
+//! The one place where tasks are started, so that each has a name and a panic is never lost.
+
+use std::future::Future;
+
+/// Runs `future` on the current runtime. A panic in it is logged with the task's name; what the
+/// task owned is dropped, and whoever waits for its answer sees the channel close.
+pub(crate) fn spawn(name: &'static str, future: impl Future<Output = ()> + Send + 'static) {
+    let task = tokio::spawn(future);
+    tokio::spawn(async move {
+        if let Err(error) = task.await
+            && error.is_panic()
+        {
+            tracing::error!(task = name, %error, "task panicked");
+        }
+    });
+}

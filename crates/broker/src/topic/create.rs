@@ -1,0 +1,244 @@
+//! Creating topics and adding partitions: one metadata commit each, logs open lazily.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use strandline_model::{InvalidTopicName, NodeId, Timestamp, TopicId, TopicName};
+use strandline_storage::{CommitError, MetaBatch, StorageError, Table};
+
+use super::{Registry, Topic, TopicRow, name_key, topic_key};
+use crate::settings::InvalidSetting;
+
+/// Partitions that one request may create in all: Kafka's own bound.
+pub(crate) const PARTITIONS_PER_REQUEST_MAX: u64 = 10_000;
+
+/// A topic as a client asks for it. The numbers are the wire's, unchecked.
+#[derive(Clone, Debug)]
+pub(crate) struct NewTopic {
+    pub(crate) name: String,
+    /// −1: the broker's default.
+    pub(crate) partition_count: i32,
+    /// −1: the broker's default.
+    pub(crate) replication_factor: i16,
+    /// Replicas by partition, when the client chose them.
+    pub(crate) assignments: Vec<(i32, Vec<i32>)>,
+    pub(crate) configs: Vec<(String, Option<String>)>,
+}
+
+/// Why a topic was not created.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum CreateError {
+    #[error(transparent)]
+    Name(#[from] InvalidTopicName),
+    #[error("topic '{0}' already exists")]
+    Exists(TopicName),
+    #[error("topic '{0}' collides with an existing topic: they differ only in '.' and '_'")]
+    Collides(TopicName),
+    #[error("number of partitions must be larger than 0")]
+    PartitionCount,
+    #[error(
+        "replication factor must be 1: this broker keeps one replica, its engine keeps it safe"
+    )]
+    ReplicationFactor,
+    #[error("{0}")]
+    Assignment(&'static str),
+    #[error("partition count and replication factor must be -1 when replicas are assigned")]
+    CountsAndAssignments,
+    #[error("a request may create at most 10000 partitions")]
+    TooManyPartitions,
+    #[error(transparent)]
+    Config(#[from] InvalidSetting),
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+/// Why partitions were not added.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum CreatePartitionsError {
+    #[error("topic does not exist")]
+    UnknownTopic,
+    #[error("topic has {have} partitions already; the new total must be larger than that")]
+    NotMore { have: u32 },
+    #[error("a request may create at most 10000 partitions")]
+    TooManyPartitions,
+    #[error("{0}")]
+    Assignment(&'static str),
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+/// A topic that passed every check.
+#[derive(Debug)]
+pub(crate) struct PlannedTopic {
+    id: TopicId,
+    row: TopicRow,
+}
+
+impl PlannedTopic {
+    pub(crate) const fn partition_count(&self) -> u32 {
+        self.row.partition_count
+    }
+
+    pub(crate) const fn configs(&self) -> &BTreeMap<String, String> {
+        &self.row.configs
+    }
+}
+
+impl Registry {
+    /// Checks everything about a new topic but whether its name is still free at the commit.
+    pub(crate) fn plan_topic(
+        &self,
+        new: &NewTopic,
+        id: TopicId,
+        node: NodeId,
+        now: Timestamp,
+    ) -> Result<PlannedTopic, CreateError> {
+        let name = TopicName::new(&new.name)?;
+        self.check_name_is_free(&name)?;
+        let partition_count = self.planned_partition_count(new, node)?;
+        let configs = self.settings.check_topic_configs(&new.configs)?;
+        let engine = self.settings.engine_of(&configs);
+        let row = TopicRow { name, engine, partition_count, created_at: now, configs };
+        Ok(PlannedTopic { id, row })
+    }
+
+    fn check_name_is_free(&self, name: &TopicName) -> Result<(), CreateError> {
+        let image = self.image.read();
+        if image.by_name.contains_key(name) {
+            return Err(CreateError::Exists(name.clone()));
+        }
+        match image.names_by_collision_key.get(&name.collision_key()) {
+            Some(other) => Err(CreateError::Collides(other.clone())),
+            None => Ok(()),
+        }
+    }
+
+    fn planned_partition_count(&self, new: &NewTopic, node: NodeId) -> Result<u32, CreateError> {
+        let count = if new.assignments.is_empty() {
+            match new.replication_factor {
+                -1 | 1 => {}
+                _ => return Err(CreateError::ReplicationFactor),
+            }
+            match new.partition_count {
+                -1 => self.settings.broker().num_partitions,
+                count => u32::try_from(count).map_err(|_| CreateError::PartitionCount)?,
+            }
+        } else {
+            if new.partition_count != -1 || new.replication_factor != -1 {
+                return Err(CreateError::CountsAndAssignments);
+            }
+            let indexes = new.assignments.iter().map(|(index, _)| *index);
+            check_consecutive(indexes, 0).map_err(CreateError::Assignment)?;
+            let replicas = new.assignments.iter().map(|(_, replicas)| replicas.as_slice());
+            check_replicas(replicas, node).map_err(CreateError::Assignment)?;
+            u32::try_from(new.assignments.len()).map_err(|_| CreateError::TooManyPartitions)?
+        };
+        match count {
+            0 => Err(CreateError::PartitionCount),
+            _ if u64::from(count) > PARTITIONS_PER_REQUEST_MAX => {
+                Err(CreateError::TooManyPartitions)
+            }
+            _ => Ok(count),
+        }
+    }
+
+    /// Commits a planned topic; from then on it exists.
+    pub(crate) async fn create_topic(&self, plan: PlannedTopic) -> Result<Arc<Topic>, CreateError> {
+        let PlannedTopic { id, row } = plan;
+        let batch = MetaBatch::new()
+            .expect_absent(Table::TopicNames, name_key(&row.name))
+            .put(Table::TopicNames, name_key(&row.name), topic_key(id))
+            .put(Table::Topics, topic_key(id), row.encode());
+        match self.meta.commit(batch).await {
+            Ok(()) => {}
+            // Somebody else was first since the plan was made.
+            Err(CommitError::Unexpected { .. }) => return Err(CreateError::Exists(row.name)),
+            Err(CommitError::Storage(error)) => return Err(error.into()),
+        }
+        let topic = Arc::new(row.into_topic(id, &self.settings));
+        self.insert(Arc::clone(&topic));
+        tracing::info!(
+            topic = %topic.name(), id = %id, partitions = topic.partition_count(), "topic created"
+        );
+        Ok(topic)
+    }
+
+    /// Checks that `topic` may grow to `total` partitions.
+    pub(crate) fn plan_partitions(
+        topic: &Topic,
+        total: i32,
+        assignments: Option<&[Vec<i32>]>,
+        node: NodeId,
+    ) -> Result<u32, CreatePartitionsError> {
+        let have = topic.partition_count();
+        let total = u32::try_from(total)
+            .ok()
+            .filter(|&total| total > have)
+            .ok_or(CreatePartitionsError::NotMore { have })?;
+        if u64::from(total - have) > PARTITIONS_PER_REQUEST_MAX {
+            return Err(CreatePartitionsError::TooManyPartitions);
+        }
+        if let Some(assignments) = assignments {
+            if u32::try_from(assignments.len()) != Ok(total - have) {
+                let message = "each new partition, and no other, needs its replicas assigned";
+                return Err(CreatePartitionsError::Assignment(message));
+            }
+            check_replicas(assignments.iter().map(Vec::as_slice), node)
+                .map_err(CreatePartitionsError::Assignment)?;
+        }
+        Ok(total)
+    }
+
+    /// Commits the growth of `topic` to `total` partitions.
+    pub(crate) async fn grow_topic(
+        &self,
+        topic: &Arc<Topic>,
+        total: u32,
+    ) -> Result<(), CreatePartitionsError> {
+        let old = self.row_of(topic).await?.ok_or(CreatePartitionsError::UnknownTopic)?;
+        let have = old.partition_count;
+        if total <= have {
+            return Err(CreatePartitionsError::NotMore { have });
+        }
+        let key = topic_key(topic.id());
+        let new = TopicRow { partition_count: total, ..old.clone() };
+        let batch = MetaBatch::new().expect_equals(Table::Topics, key.clone(), old.encode()).put(
+            Table::Topics,
+            key,
+            new.encode(),
+        );
+        match self.meta.commit(batch).await {
+            Ok(()) => topic.grow_to(total),
+            Err(CommitError::Unexpected { .. }) => {
+                let have = topic.partition_count();
+                return Err(CreatePartitionsError::NotMore { have });
+            }
+            Err(CommitError::Storage(error)) => return Err(error.into()),
+        }
+        tracing::info!(topic = %topic.name(), partitions = total, "partitions added");
+        Ok(())
+    }
+}
+
+/// Partition indexes must be `first`, `first + 1`, … in any order, each once.
+fn check_consecutive(indexes: impl Iterator<Item = i32>, first: i32) -> Result<(), &'static str> {
+    let mut indexes: Vec<i32> = indexes.collect();
+    indexes.sort_unstable();
+    if indexes.into_iter().zip(first..).all(|(index, expected)| index == expected) {
+        Ok(())
+    } else {
+        Err("assigned partitions must be 0, 1, 2, … without a gap or a repetition")
+    }
+}
+
+/// Each partition has exactly one replica, on this node.
+fn check_replicas<'a>(
+    mut replicas: impl Iterator<Item = &'a [i32]>,
+    node: NodeId,
+) -> Result<(), &'static str> {
+    if replicas.all(|replicas| replicas == [node.get()]) {
+        Ok(())
+    } else {
+        Err("each partition must be assigned to this broker and to no other")
+    }
+}

@@ -1,0 +1,169 @@
+//! The rows that describe topics: what is kept in the metadata store of each.
+//!
+//! # On disk
+//!
+//! All numbers big-endian; a text is its length (u16) and its UTF-8 bytes.
+//!
+//! | row | key | value |
+//! | --- | --- | --- |
+//! | topic | topic id (16 bytes) | version u8 = 1, name text, engine text, partition count u32, created at i64, config count u16, then each: key text, value text |
+//! | topic name | the name with `.` as `_` | topic id |
+//! | deletion | engine text, topic id | version u8 = 1, deleted at i64, not before i64, the topic's row |
+//!
+//! The name row is keyed by the collision key, so that one expectation refuses both a taken name
+//! and one that differs only in `.` and `_`.
+
+use std::collections::BTreeMap;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use strandline_model::{Timestamp, TopicId, TopicName};
+
+const VERSION: u8 = 1;
+
+/// A topic as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TopicRow {
+    /// Its label.
+    pub(crate) name: TopicName,
+    /// The engine that its logs are kept in, pinned when the topic was created.
+    pub(crate) engine: String,
+    /// How many partitions it has.
+    pub(crate) partition_count: u32,
+    /// When it was created.
+    pub(crate) created_at: Timestamp,
+    /// Its own configuration: what differs from the broker's.
+    pub(crate) configs: BTreeMap<String, String>,
+}
+
+/// A deleted topic whose bytes are not all gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DeletionRow {
+    /// The topic's identity.
+    pub(crate) topic_id: TopicId,
+    /// When it was deleted.
+    pub(crate) deleted_at: Timestamp,
+    /// When its bytes may go.
+    pub(crate) not_before: Timestamp,
+    /// The topic as it was: enough to bring it back within the grace.
+    pub(crate) topic: TopicRow,
+}
+
+/// Bytes that are no row of ours.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RowError {
+    /// Written by a newer version of the broker.
+    #[error("row has an unknown version. version=`{0}`")]
+    Version(u8),
+    /// The bytes end early or hold something impossible.
+    #[error("row is damaged")]
+    Damaged,
+}
+
+impl TopicRow {
+    /// The value of the row.
+    pub(crate) fn encode(&self) -> Bytes {
+        let mut buf = BytesMut::new();
+        self.encode_into(&mut buf);
+        buf.freeze()
+    }
+
+    fn encode_into(&self, buf: &mut BytesMut) {
+        buf.put_u8(VERSION);
+        put_text(buf, self.name.as_str());
+        put_text(buf, &self.engine);
+        buf.put_u32(self.partition_count);
+        buf.put_i64(self.created_at.as_millis());
+        buf.put_u16(u16::try_from(self.configs.len()).expect("there are fewer config keys"));
+        for (key, value) in &self.configs {
+            put_text(buf, key);
+            put_text(buf, value);
+        }
+    }
+
+    /// The topic that `value` describes.
+    pub(crate) fn decode(mut value: Bytes) -> Result<Self, RowError> {
+        let row = Self::decode_from(&mut value)?;
+        if value.has_remaining() { Err(RowError::Damaged) } else { Ok(row) }
+    }
+
+    fn decode_from(bytes: &mut Bytes) -> Result<Self, RowError> {
+        check_version(bytes)?;
+        let name = TopicName::new(&take_text(bytes)?).map_err(|_| RowError::Damaged)?;
+        let engine = take_text(bytes)?;
+        let partition_count = bytes.try_get_u32().map_err(|_| RowError::Damaged)?;
+        let created_at = take_timestamp(bytes)?;
+        let mut configs = BTreeMap::new();
+        for _ in 0..bytes.try_get_u16().map_err(|_| RowError::Damaged)? {
+            configs.insert(take_text(bytes)?, take_text(bytes)?);
+        }
+        Ok(Self { name, engine, partition_count, created_at, configs })
+    }
+}
+
+impl DeletionRow {
+    /// The key of the row.
+    pub(crate) fn key(&self) -> Bytes {
+        let mut buf = BytesMut::new();
+        put_text(&mut buf, &self.topic.engine);
+        buf.put_slice(self.topic_id.as_bytes());
+        buf.freeze()
+    }
+
+    /// The value of the row.
+    pub(crate) fn encode(&self) -> Bytes {
+        let mut buf = BytesMut::new();
+        buf.put_u8(VERSION);
+        buf.put_i64(self.deleted_at.as_millis());
+        buf.put_i64(self.not_before.as_millis());
+        self.topic.encode_into(&mut buf);
+        buf.freeze()
+    }
+
+    /// The deletion that a row describes.
+    pub(crate) fn decode(key: &Bytes, mut value: Bytes) -> Result<Self, RowError> {
+        let id = key.last_chunk::<16>().ok_or(RowError::Damaged)?;
+        check_version(&mut value)?;
+        let deleted_at = take_timestamp(&mut value)?;
+        let not_before = take_timestamp(&mut value)?;
+        let topic = TopicRow::decode(value)?;
+        Ok(Self { topic_id: TopicId::from_bytes(*id), deleted_at, not_before, topic })
+    }
+}
+
+/// The key of a topic's row.
+pub(crate) fn topic_key(id: TopicId) -> Bytes {
+    Bytes::copy_from_slice(id.as_bytes())
+}
+
+/// The key of a topic name's row.
+pub(crate) fn name_key(name: &TopicName) -> Bytes {
+    Bytes::from(name.collision_key().into_bytes())
+}
+
+fn check_version(bytes: &mut Bytes) -> Result<(), RowError> {
+    match bytes.try_get_u8() {
+        Ok(VERSION) => Ok(()),
+        Ok(version) => Err(RowError::Version(version)),
+        Err(_) => Err(RowError::Damaged),
+    }
+}
+
+fn put_text(buf: &mut BytesMut, text: &str) {
+    buf.put_u16(
+        u16::try_from(text.len()).expect("texts are checked to be shorter when they come in"),
+    );
+    buf.put_slice(text.as_bytes());
+}
+
+fn take_text(bytes: &mut Bytes) -> Result<String, RowError> {
+    let length = usize::from(bytes.try_get_u16().map_err(|_| RowError::Damaged)?);
+    if bytes.remaining() < length {
+        return Err(RowError::Damaged);
+    }
+    String::from_utf8(bytes.split_to(length).into()).map_err(|_| RowError::Damaged)
+}
+
+fn take_timestamp(bytes: &mut Bytes) -> Result<Timestamp, RowError> {
+    let millis = bytes.try_get_i64().map_err(|_| RowError::Damaged)?;
+    Timestamp::from_wire(millis).ok_or(RowError::Damaged)
+}

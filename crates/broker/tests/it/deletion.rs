@@ -1,0 +1,57 @@
+//! Deleting a topic: the name is free at once, waiting readers learn it, bytes go later.
+
+use strandline_wire::{ErrorCode, delete_topics};
+
+use crate::harness::{Client, TestBroker, batch, text};
+
+async fn delete(client: &mut Client, name: &str) -> i16 {
+    let state = delete_topics::DeleteTopicState { name: Some(text(name)), ..Default::default() };
+    let request = delete_topics::Request { topics: vec![state], ..Default::default() };
+    client.ask(6, &request).await.responses[0].error_code
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_reader_learns_at_once_that_its_topic_is_gone() {
+    let house = TestBroker::start().await;
+    let mut client = house.connect();
+    client.create_topic("t", 1).await;
+    let mut reader = house.connect();
+    let fetching = tokio::spawn(async move { reader.fetch("t", 0, 3_600_000).await });
+    tokio::task::yield_now().await;
+    assert_eq!(delete(&mut client, "t").await, 0);
+    let fetched = fetching.await.unwrap();
+    assert_eq!(fetched.error_code, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION.get());
+}
+
+#[tokio::test]
+async fn a_new_topic_of_the_same_name_meets_nothing_of_the_old_one() {
+    let house = TestBroker::start().await;
+    let mut client = house.connect();
+    client.create_topic("t", 1).await;
+    client.produce("t", batch(&["old"])).await;
+    assert_eq!(delete(&mut client, "t").await, 0);
+    let unknown = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION.get();
+    assert_eq!(delete(&mut client, "t").await, unknown);
+    assert_eq!(client.produce("t", batch(&["x"])).await.0, unknown);
+    client.create_topic("t", 1).await;
+    assert_eq!(client.offset("t", -1).await, (0, 0));
+    assert_eq!(client.produce("t", batch(&["new"])).await, (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn bytes_go_after_the_grace_and_the_list_empties() {
+    let house = TestBroker::start().await;
+    let mut client = house.connect();
+    client.create_topic("t", 3).await;
+    client.produce("t", batch(&["a"])).await;
+    assert_eq!(delete(&mut client, "t").await, 0);
+    assert_eq!(house.broker.pending_deletion_count(), 1);
+    house.environment.advance_ms(59_000);
+    tokio::time::sleep(std::time::Duration::from_secs(59)).await;
+    assert_eq!(house.broker.pending_deletion_count(), 1, "the grace is a minute");
+    house.environment.advance_ms(2_000);
+    tokio::time::sleep(std::time::Duration::from_hours(1)).await;
+    assert_eq!(house.broker.pending_deletion_count(), 0);
+    let used: u64 = house.broker.space().iter().map(|(_, space)| space.used.get()).sum();
+    assert!(used < 1_000, "rows only: {used}");
+}

@@ -1,0 +1,294 @@
+//! A broker with a clock and faults in the test's hand, and a client that speaks frames.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::BytesMut;
+use strandline_broker::{
+    Broker, BrokerParts, Connection, Disconnect, Engines, Environment, Peer, PendingReply, Reply,
+    Started,
+};
+use strandline_model::config::BrokerLayers;
+use strandline_model::{ByteCount, ProducerEpoch, ProducerId, Sequence, Timestamp};
+use strandline_records::{BatchBuilder, NewRecord, ProducerStamp};
+use strandline_storage::testkit::Engine;
+use strandline_storage::testkit::faults::Faults;
+use strandline_storage::{BatchPiece, BoxFuture, MemoryEngine, MemoryOptions};
+use strandline_wire::{
+    Api, KafkaString, Message, Request, RequestHeader, create_topics, fetch, list_offsets, produce,
+    read_response,
+};
+
+/// A clock that stands still until it is moved, tokio's timer, and numbers for randomness.
+#[derive(Debug)]
+pub(crate) struct TestEnvironment {
+    now_ms: AtomicI64,
+    draws: AtomicU64,
+}
+
+impl TestEnvironment {
+    pub(crate) fn advance_ms(&self, millis: i64) {
+        self.now_ms.fetch_add(millis, Ordering::SeqCst);
+    }
+}
+
+impl Environment for TestEnvironment {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.now_ms.load(Ordering::SeqCst))
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(duration))
+    }
+
+    fn random_bits(&self) -> u128 {
+        // Spread over all bits, so that ids differ in whatever part is used.
+        let draw = u128::from(self.draws.fetch_add(1, Ordering::SeqCst) + 1);
+        draw.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)
+    }
+}
+
+pub(crate) struct TestBroker {
+    pub(crate) broker: Arc<Broker>,
+    pub(crate) faults: Faults,
+    pub(crate) environment: Arc<TestEnvironment>,
+}
+
+impl TestBroker {
+    pub(crate) async fn start() -> Self {
+        let options = MemoryOptions::with_capacity(ByteCount::mib(64));
+        let memory = Arc::new(MemoryEngine::new(options, |settling| {
+            tokio::spawn(settling);
+        }));
+        Self::start_on(Engine { logs: Arc::clone(&memory) as _, rows: memory }).await
+    }
+
+    async fn start_on(engine: Engine) -> Self {
+        let faults = Faults::none();
+        let engine = faults.wrap(engine);
+        let environment = Arc::new(TestEnvironment {
+            now_ms: AtomicI64::new(1_700_000_000_000),
+            draws: AtomicU64::new(0),
+        });
+        let layers = BrokerLayers::default();
+        let config = layers.broker_config().unwrap();
+        let broker = Broker::start(BrokerParts {
+            layers,
+            config,
+            engines: Engines::new("file", engine.logs),
+            meta: engine.rows,
+            environment: Arc::clone(&environment) as _,
+            advertised: None,
+        })
+        .await
+        .unwrap();
+        Self { broker, faults, environment }
+    }
+
+    pub(crate) fn connect(&self) -> Client {
+        let address = "127.0.0.1:9092".parse().unwrap();
+        let peer = Peer { remote: address, local: address };
+        Client { connection: Connection::open(&self.broker, peer) }
+    }
+}
+
+/// A client on one connection.
+pub(crate) struct Client {
+    connection: Connection,
+}
+
+fn api<M: Message>(version: i16) -> Api {
+    M::KEY.served().at(version).expect("the version is served")
+}
+
+impl Client {
+    /// Sends a request and waits for its reply.
+    pub(crate) async fn ask<R: Request>(&mut self, version: i16, request: &R) -> R::Response {
+        let reply = match self.start(version, request).await {
+            Started::Reply(reply) => reply,
+            Started::Waiting(pending) => pending.finish().await.unwrap(),
+            Started::Silent => panic!("no reply to {request:?}"),
+        };
+        decode::<R>(version, reply)
+    }
+
+    /// Sends a request; the reply may have to wait.
+    pub(crate) async fn start<R: Request>(&mut self, version: i16, request: &R) -> Started {
+        self.try_start(version, request).await.unwrap()
+    }
+
+    pub(crate) async fn try_start<R: Request>(
+        &mut self,
+        version: i16,
+        request: &R,
+    ) -> Result<Started, Disconnect> {
+        let mut body = BytesMut::new();
+        request.encode(&mut body, version).unwrap();
+        let header = RequestHeader { api: api::<R>(version), correlation_id: 7, client_id: None };
+        self.connection.start(&header, body).await
+    }
+
+    pub(crate) async fn create_topic(&mut self, name: &str, partitions: i32) {
+        self.create_topic_with(name, partitions, &[]).await;
+    }
+
+    pub(crate) async fn create_topic_with(
+        &mut self,
+        name: &str,
+        partitions: i32,
+        configs: &[(&str, &str)],
+    ) {
+        let config = |&(name, value): &(&str, &str)| create_topics::CreatableTopicConfig {
+            name: text(name),
+            value: Some(text(value)),
+            ..Default::default()
+        };
+        let topic = create_topics::CreatableTopic {
+            name: text(name),
+            num_partitions: partitions,
+            replication_factor: 1,
+            configs: configs.iter().map(config).collect(),
+            ..Default::default()
+        };
+        let request = create_topics::Request { topics: vec![topic], ..Default::default() };
+        let response = self.ask(7, &request).await;
+        assert_eq!(response.topics[0].error_code, 0, "{response:?}");
+    }
+
+    /// Produces one batch and waits: the error code and the base offset.
+    pub(crate) async fn produce(&mut self, topic: &str, batch: BytesMut) -> (i16, i64) {
+        let response = self.ask(9, &produce_request(topic, batch)).await;
+        let partition = &response.responses[0].partition_responses[0];
+        (partition.error_code, partition.base_offset)
+    }
+
+    /// Produces one batch; the reply waits for durability.
+    pub(crate) async fn begin_produce(&mut self, topic: &str, batch: BytesMut) -> PendingReply {
+        match self.start(9, &produce_request(topic, batch)).await {
+            Started::Waiting(pending) => pending,
+            Started::Reply(_) | Started::Silent => panic!("a produce waits"),
+        }
+    }
+
+    /// Fetches partition 0 without a session.
+    pub(crate) async fn fetch(
+        &mut self,
+        topic: &str,
+        offset: i64,
+        max_wait_ms: i32,
+    ) -> fetch::message::PartitionData {
+        let response = self.ask(12, &fetch_request(topic, offset, max_wait_ms)).await;
+        response.responses.into_iter().next().unwrap().partitions.into_iter().next().unwrap()
+    }
+
+    pub(crate) async fn offset(&mut self, topic: &str, timestamp: i64) -> (i16, i64) {
+        let partition = list_offsets::ListOffsetsPartition { timestamp, ..Default::default() };
+        let topic = list_offsets::ListOffsetsTopic {
+            name: text(topic),
+            partitions: vec![partition],
+            ..Default::default()
+        };
+        let request = list_offsets::Request { topics: vec![topic], ..Default::default() };
+        let response = self.ask(7, &request).await;
+        let partition = &response.topics[0].partitions[0];
+        (partition.error_code, partition.offset)
+    }
+}
+
+pub(crate) fn text(text: &str) -> KafkaString {
+    KafkaString::from(text.to_owned())
+}
+
+pub(crate) fn decode<R: Request>(version: i16, reply: Reply) -> R::Response {
+    let mut frame = BytesMut::new();
+    for piece in reply.into_pieces() {
+        match piece {
+            BatchPiece::Memory(bytes) => frame.extend_from_slice(&bytes),
+            BatchPiece::File(_) => panic!("the memory engine has no files"),
+        }
+    }
+    let length = i32::from_be_bytes(*frame.first_chunk().unwrap());
+    assert_eq!(usize::try_from(length).unwrap(), frame.len() - 4, "the frame's length is right");
+    let (correlation_id, response) =
+        read_response(frame.split_off(4).freeze(), api::<R>(version)).unwrap();
+    assert_eq!(correlation_id, 7);
+    response
+}
+
+pub(crate) fn produce_request(topic: &str, batch: BytesMut) -> produce::message::Request {
+    produce::message::Request {
+        acks: -1,
+        timeout_ms: 1_000,
+        topic_data: vec![produce::message::TopicProduceData {
+            name: text(topic),
+            partition_data: vec![produce::message::PartitionProduceData {
+                index: 0,
+                records: Some(batch.freeze()),
+                ..Default::default()
+            }],
+            ..Default::default()
+        }],
+        ..Default::default()
+    }
+}
+
+pub(crate) fn fetch_request(topic: &str, offset: i64, max_wait_ms: i32) -> fetch::message::Request {
+    fetch::message::Request {
+        max_wait_ms,
+        min_bytes: 1,
+        max_bytes: 1 << 20,
+        topics: vec![fetch::message::FetchTopic {
+            topic: text(topic),
+            partitions: vec![fetch::message::FetchPartition {
+                fetch_offset: offset,
+                partition_max_bytes: 1 << 20,
+                ..Default::default()
+            }],
+            ..Default::default()
+        }],
+        ..Default::default()
+    }
+}
+
+/// A plain batch of these values.
+pub(crate) fn batch(values: &[&str]) -> BytesMut {
+    fill(BatchBuilder::new(), values)
+}
+
+/// The batch of an idempotent producer.
+pub(crate) fn idempotent_batch(
+    producer_id: i64,
+    epoch: i16,
+    sequence: i32,
+    values: &[&str],
+) -> BytesMut {
+    let stamp = ProducerStamp {
+        id: ProducerId::new(producer_id),
+        epoch: ProducerEpoch::from_wire(epoch).unwrap(),
+        base_sequence: Sequence::from_wire(sequence),
+    };
+    fill(BatchBuilder::new().producer(stamp), values)
+}
+
+fn fill(mut builder: BatchBuilder, values: &[&str]) -> BytesMut {
+    for value in values {
+        builder.push(NewRecord {
+            timestamp: Some(Timestamp::from_millis(1_700_000_000_000)),
+            value: Some(value.as_bytes()),
+            ..NewRecord::default()
+        });
+    }
+    builder.build()
+}
+
+/// A plain batch of one record with this timestamp.
+pub(crate) fn batch_at(millis: i64, value: &str) -> BytesMut {
+    let mut builder = BatchBuilder::new();
+    builder.push(NewRecord {
+        timestamp: Some(Timestamp::from_millis(millis)),
+        value: Some(value.as_bytes()),
+        ..NewRecord::default()
+    });
+    builder.build()
+}

@@ -1,0 +1,10 @@
+//! The broker behind its connections, on the memory engine: requests in, replies out.
+
+#![expect(clippy::unwrap_used, reason = "tests panic")]
+
+mod deletion;
+mod failures;
+mod fetching;
+mod harness;
+mod producing;
+mod versions;

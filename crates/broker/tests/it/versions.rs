@@ -1,0 +1,115 @@
+//! Every advertised version of every API is answered.
+
+use strandline_wire::{
+    Request, api_versions, create_partitions, create_topics, delete_topics, describe_cluster,
+    describe_configs, describe_topic_partitions, fetch, init_producer_id, list_offsets, metadata,
+    offset_for_leader_epoch, produce, served,
+};
+
+use crate::harness::{Client, TestBroker, batch, fetch_request, produce_request, text};
+
+async fn in_every_version<R: Request>(client: &mut Client, tried: &mut usize, request: &R) {
+    let served = R::KEY.served();
+    for version in served.min_version..=served.max_version {
+        client.ask(version, request).await;
+    }
+    *tried += 1;
+}
+
+#[tokio::test]
+async fn every_version_of_every_api_is_answered() {
+    let house = TestBroker::start().await;
+    let client = &mut house.connect();
+    client.create_topic("t", 2).await;
+    client.produce("t", batch(&["a"])).await;
+    let mut tried = 0;
+    let name = || vec![text("t")];
+
+    let request = api_versions::Request {
+        client_software_name: text("test"),
+        client_software_version: text("1"),
+        ..Default::default()
+    };
+    in_every_version(client, &mut tried, &request).await;
+
+    let topic = metadata::MetadataRequestTopic { name: Some(text("t")), ..Default::default() };
+    let request = metadata::Request { topics: Some(vec![topic]), ..Default::default() };
+    in_every_version(client, &mut tried, &request).await;
+
+    for (version, by_id) in (3..=13).map(|version| (version, version >= 13)) {
+        if !by_id {
+            client.ask(version, &produce_request("t", batch(&["b"]))).await;
+        }
+    }
+    tried += 1;
+    in_every_version_of_fetch(client).await;
+    tried += 1;
+
+    let partition = list_offsets::ListOffsetsPartition { timestamp: -1, ..Default::default() };
+    let partitions = vec![partition];
+    let topic =
+        list_offsets::ListOffsetsTopic { name: text("t"), partitions, ..Default::default() };
+    let request = list_offsets::Request { topics: vec![topic], ..Default::default() };
+    in_every_version(client, &mut tried, &request).await;
+
+    let request = create_topics::Request::default();
+    in_every_version(client, &mut tried, &request).await;
+    for version in 1..=5 {
+        let request = delete_topics::Request { topic_names: name(), ..Default::default() };
+        client.ask(version, &request).await;
+        client.create_topic("t", 2).await;
+    }
+    client.ask(6, &delete_topics::Request::default()).await;
+    tried += 1;
+
+    in_every_version(client, &mut tried, &init_producer_id::Request::default()).await;
+
+    let partition = offset_for_leader_epoch::OffsetForLeaderPartition::default();
+    let topic = offset_for_leader_epoch::OffsetForLeaderTopic {
+        topic: text("t"),
+        partitions: vec![partition],
+        ..Default::default()
+    };
+    let request = offset_for_leader_epoch::Request { topics: vec![topic], ..Default::default() };
+    in_every_version(client, &mut tried, &request).await;
+
+    let resources = [(2, "t"), (2, "missing"), (4, "1"), (4, ""), (16, "x")];
+    let resource = |(resource_type, name)| describe_configs::DescribeConfigsResource {
+        resource_type,
+        resource_name: text(name),
+        configuration_keys: None,
+        ..Default::default()
+    };
+    let request = describe_configs::Request {
+        resources: resources.map(resource).to_vec(),
+        include_synonyms: true,
+        ..Default::default()
+    };
+    in_every_version(client, &mut tried, &request).await;
+
+    let topic = create_partitions::CreatePartitionsTopic {
+        name: text("t"),
+        count: 3,
+        assignments: None,
+        ..Default::default()
+    };
+    let request = create_partitions::Request { topics: vec![topic], ..Default::default() };
+    in_every_version(client, &mut tried, &request).await;
+    in_every_version(client, &mut tried, &describe_cluster::Request::default()).await;
+    in_every_version(client, &mut tried, &describe_topic_partitions::Request::default()).await;
+    assert_eq!(tried, served().len(), "an API is missing here");
+}
+
+async fn in_every_version_of_fetch(client: &mut Client) {
+    for version in 4..=12 {
+        let response = client.ask(version, &fetch_request("t", 0, 0)).await;
+        let partition = &response.responses[0].partitions[0];
+        assert!(partition.records.as_ref().is_some_and(|records| !records.is_empty()), "{version}");
+    }
+    for version in 13..=18 {
+        let request = fetch::message::Request { max_bytes: 1, ..Default::default() };
+        client.ask(version, &request).await;
+    }
+    let empty = produce::message::Request { acks: -1, ..Default::default() };
+    client.ask(13, &empty).await;
+}
