@@ -1,0 +1,296 @@
+//! One connection: read, start requests, answer in order.
+//!
+//! ```text
+//!  socket ─▶ inbox ─▶ start ─▶ pending (Produce, waits for durability) ─▶ outbox ─▶ socket
+//!                        └────────── everything else, one at a time ────────▲
+//! ```
+//!
+//! Produce requests follow each other without waiting for the disk; any other request starts when
+//! all before it are answered, and the next one when it is. So requests take effect in their order,
+//! as they do in Kafka, which works on one request of a connection at a time.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use strandline_broker::{Broker, Connection, Disconnect, Peer, Reply, Started};
+use strandline_wire::{ApiKey, Arrival, EncodeError, FrameError, FrameLimits, next_request};
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::budget::Budget;
+use crate::inbox::{Inbox, Progress};
+use crate::send::Outbox;
+use crate::server::ServerConfig;
+use crate::worker::Accepted;
+
+/// A peer that takes nothing of what it asked for, or sends nothing of the frame that it began, for
+/// so long is gone or hostile.
+const STALL_MAX: Duration = Duration::from_secs(30);
+
+/// What all connections share.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) broker: Arc<Broker>,
+    pub(crate) config: ServerConfig,
+    pub(crate) frame_limits: FrameLimits,
+    pub(crate) budget: Budget,
+    pub(crate) connections: AtomicUsize,
+    pub(crate) stop: CancellationToken,
+}
+
+impl Context {
+    pub(crate) fn new(broker: Arc<Broker>, config: ServerConfig) -> Self {
+        Self {
+            broker,
+            frame_limits: FrameLimits::new(
+                config.request_bytes_max,
+                config.limits.frame_bytes_max_except_produce,
+            ),
+            budget: Budget::new(config.limits.request_bytes_in_flight_max),
+            connections: AtomicUsize::new(0),
+            stop: CancellationToken::new(),
+            config,
+        }
+    }
+}
+
+/// Why a connection ended.
+#[derive(Debug, thiserror::Error)]
+enum End {
+    #[error("peer closed the connection")]
+    Closed,
+    #[error("broker is stopping")]
+    Stopping,
+    #[error("connection was idle for too long")]
+    Idle,
+    #[error("peer stalled")]
+    Stalled,
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    #[error(transparent)]
+    Request(#[from] Disconnect),
+    #[error("response can't be written")]
+    Response(#[from] EncodeError),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Serves a connection to its end.
+pub(crate) async fn serve(accepted: Accepted, context: &Context) {
+    let remote = accepted.remote;
+    context.connections.fetch_add(1, Ordering::Relaxed);
+    let end = match Served::new(accepted, context) {
+        Ok(mut served) => {
+            let end = served.run().await;
+            if let Err(End::Frame(_) | End::Request(_) | End::Stalled) = &end {
+                served.connection.refuse();
+            }
+            end
+        }
+        Err(error) => Err(End::Io(error)),
+    };
+    context.connections.fetch_sub(1, Ordering::Relaxed);
+    if let Err(end) = end {
+        let cause = std::error::Error::source(&end).map(ToString::to_string);
+        tracing::debug!(%remote, reason = %end, cause, "connection closed");
+    }
+}
+
+type PendingReply = Pin<Box<dyn Future<Output = Result<Reply, EncodeError>> + Send>>;
+
+struct Served<'a> {
+    context: &'a Context,
+    stream: TcpStream,
+    connection: Connection,
+    inbox: Inbox,
+    pending: VecDeque<PendingReply>,
+    outbox: Outbox,
+    /// When the peer last sent something or took something.
+    active_at: Instant,
+}
+
+impl<'a> Served<'a> {
+    fn new(accepted: Accepted, context: &'a Context) -> io::Result<Self> {
+        let Accepted { stream, remote } = accepted;
+        tune(&stream, remote)?;
+        let peer = Peer { remote, local: stream.local_addr()? };
+        Ok(Self {
+            context,
+            stream: TcpStream::from_std(stream)?,
+            connection: Connection::open(&context.broker, peer),
+            inbox: Inbox::new(context.budget.clone()),
+            pending: VecDeque::new(),
+            outbox: Outbox::default(),
+            active_at: Instant::now(),
+        })
+    }
+
+    async fn run(&mut self) -> Result<(), End> {
+        loop {
+            self.start_requests().await?;
+            self.send_all().await?;
+            self.wait().await?;
+        }
+    }
+
+    /// Starts every request that has arrived whole.
+    async fn start_requests(&mut self) -> Result<(), End> {
+        while self.pending.len() < self.context.config.limits.connection_pending_replies_max {
+            match next_request(self.inbox.buf(), &self.context.frame_limits)? {
+                Arrival::Missing(bytes) => {
+                    self.inbox.expect(bytes);
+                    return Ok(());
+                }
+                Arrival::UnknownApiVersions { correlation_id } => {
+                    self.answer_pending().await?;
+                    let reply = Connection::unsupported_api_versions(correlation_id)?;
+                    self.outbox.push(reply.into_pieces());
+                }
+                Arrival::Request(header, body) => {
+                    self.inbox.frame_done(body.len());
+                    if header.api.key() == ApiKey::Produce {
+                        // No reading meanwhile: while the engine is busy the peer must wait.
+                        let started = self.connection.start(&header, body).await?;
+                        self.take(started);
+                    } else {
+                        self.answer_pending().await?;
+                        self.send_all().await?;
+                        let started = self.start_while_reading(&header, body).await?;
+                        self.take(started);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a request that may take long, and notices meanwhile when the peer goes away.
+    async fn start_while_reading(
+        &mut self,
+        header: &strandline_wire::RequestHeader,
+        body: bytes::BytesMut,
+    ) -> Result<Started, End> {
+        let Self { connection, inbox, stream, .. } = self;
+        let mut start = std::pin::pin!(connection.start(header, body));
+        loop {
+            tokio::select! {
+                biased;
+                started = &mut start => return Ok(started?),
+                read = inbox.read_ahead(stream) => {
+                    if read? == Progress::Closed {
+                        return Err(End::Closed);
+                    }
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, started: Started) {
+        match started {
+            Started::Reply(reply) => self.outbox.push(reply.into_pieces()),
+            Started::Waiting(pending) => self.pending.push_back(Box::pin(pending.finish())),
+            Started::Silent => {}
+        }
+    }
+
+    async fn answer_pending(&mut self) -> Result<(), End> {
+        while let Some(reply) = self.pending.pop_front() {
+            self.outbox.push(reply.await?.into_pieces());
+        }
+        Ok(())
+    }
+
+    async fn send_all(&mut self) -> Result<(), End> {
+        while !self.outbox.is_empty() {
+            let send = self.outbox.send_some(&self.stream);
+            tokio::time::timeout(STALL_MAX, send).await.map_err(|_| End::Stalled)??;
+            self.active_at = Instant::now();
+        }
+        Ok(())
+    }
+
+    /// Waits for the next thing: bytes from the peer, an answer that became durable, or the end.
+    async fn wait(&mut self) -> Result<(), End> {
+        let stopping = self.context.stop.is_cancelled();
+        if self.pending.is_empty() && stopping {
+            return Err(End::Stopping);
+        }
+        let may_read = !stopping
+            && self.pending.len() < self.context.config.limits.connection_pending_replies_max;
+        let deadline = self.deadline();
+        let nothing_pending = self.pending.is_empty();
+        let Self { stream, inbox, pending, context, .. } = self;
+        tokio::select! {
+            biased;
+            reply = first(pending) => {
+                self.pending.pop_front();
+                self.outbox.push(reply?.into_pieces());
+                self.take_ready().await?;
+            }
+            read = inbox.read(stream), if may_read => match read? {
+                Progress::Read => self.active_at = Instant::now(),
+                Progress::Closed => return Err(End::Closed),
+            },
+            () = context.stop.cancelled(), if !stopping => {}
+            () = tokio::time::sleep_until(deadline), if nothing_pending => {
+                return Err(if self.inbox.is_empty() { End::Idle } else { End::Stalled });
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes further answers that are ready too: they leave together.
+    async fn take_ready(&mut self) -> Result<(), End> {
+        while let Some(reply) = self.pending.front_mut() {
+            let ready = std::future::poll_fn(|cx| {
+                std::task::Poll::Ready(match reply.as_mut().poll(cx) {
+                    std::task::Poll::Ready(reply) => Some(reply),
+                    std::task::Poll::Pending => None,
+                })
+            });
+            let Some(reply) = ready.await else { return Ok(()) };
+            self.pending.pop_front();
+            self.outbox.push(reply?.into_pieces());
+        }
+        Ok(())
+    }
+
+    fn deadline(&self) -> Instant {
+        const FOREVER: Duration = Duration::from_hours(24 * 365);
+        let allowed = if self.inbox.is_empty() {
+            self.context.config.idle_max.unwrap_or(FOREVER)
+        } else {
+            STALL_MAX
+        };
+        self.active_at + allowed
+    }
+}
+
+/// The first pending answer; never, when there is none.
+async fn first(pending: &mut VecDeque<PendingReply>) -> Result<Reply, EncodeError> {
+    match pending.front_mut() {
+        Some(reply) => reply.await,
+        None => std::future::pending().await,
+    }
+}
+
+fn tune(stream: &std::net::TcpStream, remote: std::net::SocketAddr) -> io::Result<()> {
+    stream.set_nonblocking(true)?;
+    stream.set_nodelay(true)?;
+    let socket = socket2::SockRef::from(stream);
+    socket.set_keepalive(true)?;
+    if remote.ip().to_canonical().is_loopback()
+        // Pacing congestion controls (bbr) cost a factor of 3 to 5 on loopback, where nothing
+        // congests. Not allowed, or not built in: the default serves as well.
+        && let Err(error) = socket.set_tcp_congestion(b"reno")
+    {
+        tracing::debug!(%error, "loopback connection keeps the default congestion control");
+    }
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! Replies to the socket: bytes in one vectored write, file ranges by `sendfile`.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes};
+use rustix::io::ReadWriteFlags;
+use rustix::net::SendFlags;
+use strandline_storage::{BatchPiece, FileRegion};
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+
+/// Bytes of a file in one system call: more would keep the other connections of the thread waiting.
+const SENDFILE_BYTES_MAX: u64 = 1 << 20;
+/// Buffers in one vectored write.
+const SLICES_MAX: usize = 64;
+
+/// Pieces on their way out, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    pieces: VecDeque<BatchPiece>,
+}
+
+impl Outbox {
+    pub(crate) fn push(&mut self, pieces: Vec<BatchPiece>) {
+        self.pieces.extend(pieces);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// Sends as much as the socket takes now; waits when it takes nothing. Some progress was made
+    /// when this returns.
+    pub(crate) async fn send_some(&mut self, stream: &TcpStream) -> io::Result<()> {
+        match self.pieces.front() {
+            None => Ok(()),
+            Some(BatchPiece::Memory(_)) => self.send_memory(stream).await,
+            Some(BatchPiece::File(_)) => self.send_file(stream).await,
+        }
+    }
+
+    async fn send_memory(&mut self, stream: &TcpStream) -> io::Result<()> {
+        let sent = if let [BatchPiece::Memory(bytes), BatchPiece::File(_)] = self.first_two() {
+            // The header of records that follow by sendfile: one packet for both.
+            when_writable(stream, || {
+                rustix::net::send(stream, bytes, SendFlags::MORE | SendFlags::NOSIGNAL)
+                    .map_err(io::Error::from)
+            })
+            .await?
+        } else {
+            let slices: Vec<IoSlice<'_>> = self
+                .pieces
+                .iter()
+                .take(SLICES_MAX)
+                .map_while(|piece| match piece {
+                    BatchPiece::Memory(bytes) => Some(IoSlice::new(bytes)),
+                    BatchPiece::File(_) => None,
+                })
+                .collect();
+            loop {
+                stream.writable().await?;
+                match stream.try_write_vectored(&slices) {
+                    Ok(sent) => break sent,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        self.advance_memory(sent)
+    }
+
+    /// The first two pieces, or nothing when there are fewer.
+    fn first_two(&self) -> [&BatchPiece; 2] {
+        static EMPTY: BatchPiece = BatchPiece::Memory(Bytes::new());
+        let mut pieces = self.pieces.iter();
+        [pieces.next().unwrap_or(&EMPTY), pieces.next().unwrap_or(&EMPTY)]
+    }
+
+    fn advance_memory(&mut self, mut sent: usize) -> io::Result<()> {
+        if sent == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        while sent > 0 {
+            let Some(BatchPiece::Memory(bytes)) = self.pieces.front_mut() else {
+                panic!("only bytes that were there were sent");
+            };
+            let part = sent.min(bytes.len());
+            bytes.advance(part);
+            sent -= part;
+            if bytes.is_empty() {
+                self.pieces.pop_front();
+            }
+        }
+        Ok(())
+    }
+
+    async fn send_file(&mut self, stream: &TcpStream) -> io::Result<()> {
+        let Some(BatchPiece::File(region)) = self.pieces.front_mut() else { return Ok(()) };
+        let length = region.length.min(SENDFILE_BYTES_MAX);
+        make_resident(region, length).await?;
+        let count = usize::try_from(length).unwrap_or(usize::MAX);
+        let sent = when_writable(stream, || {
+            let mut position = region.position;
+            rustix::fs::sendfile(stream.as_fd(), region.file.as_fd(), Some(&mut position), count)
+                .map_err(io::Error::from)
+        })
+        .await?;
+        if sent == 0 {
+            // The file ends before the frame that was announced: only closing is honest now.
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "segment is shorter than its index says",
+            ));
+        }
+        region.position += sent as u64;
+        region.length -= sent as u64;
+        if region.length == 0 {
+            self.pieces.pop_front();
+        }
+        Ok(())
+    }
+}
+
+async fn when_writable<T>(
+    stream: &TcpStream,
+    mut attempt: impl FnMut() -> io::Result<T>,
+) -> io::Result<T> {
+    loop {
+        stream.writable().await?;
+        match stream.try_io(Interest::WRITABLE, &mut attempt) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Makes sure that sending does not wait for the disk on this thread, which serves others too: a
+/// cold range is read on a thread that may block.
+async fn make_resident(region: &FileRegion, length: u64) -> io::Result<()> {
+    let last = region.position + length - 1;
+    if is_resident(region, region.position) && is_resident(region, last) {
+        return Ok(());
+    }
+    let file = Arc::clone(&region.file);
+    let position = region.position;
+    let read = tokio::task::spawn_blocking(move || {
+        let mut buf = vec![0; usize::try_from(length).unwrap_or(0)];
+        std::os::unix::fs::FileExt::read_exact_at(&*file, &mut buf, position)
+    });
+    read.await.map_err(io::Error::other)?
+}
+
+/// Whether the byte at `position` can be read without waiting for the disk.
+fn is_resident(region: &FileRegion, position: u64) -> bool {
+    let mut byte = [0];
+    let mut into = [io::IoSliceMut::new(&mut byte)];
+    match rustix::io::preadv2(&*region.file, &mut into, position, ReadWriteFlags::NOWAIT) {
+        Err(rustix::io::Errno::AGAIN) => false,
+        // With an error the file system has no such probe, and sending may wait.
+        Ok(_) | Err(_) => true,
+    }
+}
