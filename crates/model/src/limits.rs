@@ -25,6 +25,9 @@ pub struct Limits {
     /// Bytes that all connections together hold in request frames under way. Reached: connections
     /// are not read until others have been served.
     pub request_bytes_in_flight_max: ByteCount,
+    /// Bytes that the records of one batch may decompress to where the broker has to read them.
+    /// Reached: a produced batch is refused, a lookup in a stored one fails.
+    pub batch_decompressed_bytes_max: ByteCount,
 }
 
 impl Limits {
@@ -37,6 +40,7 @@ impl Limits {
             fetch_session_partitions_max: 100_000,
             producers_per_partition_max: 100_000,
             request_bytes_in_flight_max: ByteCount::mib(128),
+            batch_decompressed_bytes_max: ByteCount::mib(64),
         }
     }
 }
