@@ -112,3 +112,48 @@ pub enum TimestampType {
     /// The broker's, when it appended the record.
     LogAppendTime,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bits_stand_where_kafka_puts_them() {
+        use Compression::{Gzip, Lz4, None as Plain, Snappy, Zstd};
+        let codecs =
+            [Some(Plain), Some(Gzip), Some(Snappy), Some(Lz4), Some(Zstd), None, None, None];
+        for (bits, codec) in (0..).zip(codecs) {
+            assert_eq!(Attributes::from_bits(bits).compression(), codec, "{bits}");
+        }
+        let of = |bits| {
+            let attributes = Attributes::from_bits(bits);
+            (
+                attributes.timestamp_type() == TimestampType::LogAppendTime,
+                attributes.is_transactional(),
+                attributes.is_control(),
+                attributes.has_delete_horizon(),
+            )
+        };
+        assert_eq!(of(0x07), (false, false, false, false));
+        assert_eq!(of(0x08), (true, false, false, false));
+        assert_eq!(of(0x10), (false, true, false, false));
+        assert_eq!(of(0x20), (false, false, true, false));
+        assert_eq!(of(0x40), (false, false, false, true));
+    }
+
+    #[test]
+    fn setting_a_bit_leaves_the_others() {
+        for bits in [0, 0x7f, -1, i16::MIN, 0x55, 0x2a] {
+            let attributes = Attributes::from_bits(bits);
+            let zstd = attributes.with_compression(Compression::Zstd);
+            assert_eq!(zstd.compression(), Some(Compression::Zstd));
+            assert_eq!(zstd.bits() & !0x07, bits & !0x07);
+            for timestamp_type in [TimestampType::CreateTime, TimestampType::LogAppendTime] {
+                let timed = attributes.with_timestamp_type(timestamp_type);
+                assert_eq!(timed.timestamp_type(), timestamp_type);
+                assert_eq!(timed.bits() & !0x08, bits & !0x08);
+            }
+            assert_eq!(attributes.with_transactional().with_control().bits(), bits | 0x30);
+        }
+    }
+}

