@@ -4,7 +4,38 @@
 //! of all partitions, and rows, durable together. Every access to a file goes through a
 //! [disk](disk::Disk), so that tests can cut the power after any of them.
 //!
-//! docs/format.md has the bytes of everything that is kept.
+//! [`FileEngine::open`] brings a folder into a state from which it goes on. From then on one thread
+//! commits, one makes checkpoints, one makes journal files and one removes dropped segments; callers
+//! only queue and wait.
+//!
+//! # Invariants
+//! - What a ticket or a commit reported durable is there after any crash.
+//! - Nothing is shown to a reader that a crash can take back, as the log's durability means it.
+//! - Memory, queues and the journal are bounded by [`FileEngineConfig`].
+//!
+//! docs/format.md has the bytes of everything that is kept, docs/adr/0003-journal.md the reasons.
 
+mod bytes;
+mod checkpoint;
+mod commit;
+mod config;
 pub mod disk;
+mod engine;
+mod journal;
+mod live;
+mod log;
+mod meta;
+mod queue;
+mod recovery;
+mod registry;
+mod rows;
 pub mod segment;
+mod snapshot;
+mod space;
+mod store;
+mod sweeper;
+mod tables;
+
+pub use config::FileEngineConfig;
+pub use engine::FileEngine;
+pub use recovery::{OpenError, RecoveryReport, Started};

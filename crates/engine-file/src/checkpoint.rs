@@ -1,0 +1,141 @@
+//! Checkpoints: what lets the journal's space be used again.
+//!
+//! The commit thread takes the state between two groups ([`Frozen`]); this thread makes it durable
+//! while appends go on; the commit thread then gives the space up ([`Outcome`]).
+
+use std::sync::{Arc, mpsc};
+
+use parking_lot::{Condvar, Mutex};
+use strandline_storage::{Completion, ErrorKind, StorageError, Ticket};
+
+use crate::disk::Disk;
+use crate::journal::GroupSequence;
+use crate::queue::{Control, Queue, StopMark};
+use crate::rows::RowMap;
+use crate::segment::{SegmentLog, SyncFailure, SyncWork};
+use crate::snapshot::{self, SnapshotHead};
+
+/// The state of the engine between two groups.
+#[derive(Debug)]
+pub(crate) struct Frozen {
+    pub(crate) head: SnapshotHead,
+    pub(crate) rows: Arc<RowMap>,
+    /// Segments with bytes of the groups up to the head's sequence.
+    pub(crate) work: SyncWork,
+    /// Logs whose indexes grew.
+    pub(crate) logs: Vec<Arc<SegmentLog>>,
+}
+
+/// How a checkpoint ended.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) sequence: GroupSequence,
+    pub(crate) mark: StopMark,
+    pub(crate) result: Result<(), CheckpointFailure>,
+    /// Who waits for it.
+    pub(crate) waiting: Vec<Completion>,
+}
+
+/// Why there is no new snapshot. The journal keeps everything since the last one.
+#[derive(Debug)]
+pub(crate) enum CheckpointFailure {
+    /// Segments could not be synced: what they hold may be gone, however well it reads.
+    Segments(SyncFailure),
+    Snapshot(StorageError),
+}
+
+impl Frozen {
+    /// Makes everything durable. Blocks.
+    fn run(self, disk: &dyn Disk) -> Result<(), CheckpointFailure> {
+        for log in &self.logs {
+            log.save_index();
+        }
+        if let Some(failure) = self.work.run().into_iter().next() {
+            return Err(CheckpointFailure::Segments(failure));
+        }
+        snapshot::write(disk, &self.head, &self.rows)
+            .map_err(|error| CheckpointFailure::Snapshot(StorageError::io("write snapshot", error)))
+    }
+}
+
+/// Asks for checkpoints.
+#[derive(Debug, Default)]
+pub(crate) struct Checkpoints {
+    state: Mutex<State>,
+    work: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    wanted: Option<StopMark>,
+    waiting: Vec<Completion>,
+    stopping: bool,
+}
+
+impl Checkpoints {
+    /// A checkpoint is to begin soon.
+    pub(crate) fn request(&self) {
+        let mut state = self.state.lock();
+        if state.wanted.is_none() {
+            state.wanted = Some(StopMark::Running);
+            self.work.notify_one();
+        }
+    }
+
+    /// Resolves when a checkpoint that begins after this call is durable.
+    pub(crate) fn done(&self, mark: StopMark) -> Ticket {
+        let (completion, ticket) = Ticket::pair();
+        let mut state = self.state.lock();
+        if state.stopping {
+            return Ticket::settled(Err(stopped()));
+        }
+        state.waiting.push(completion);
+        if mark == StopMark::Clean || state.wanted.is_none() {
+            state.wanted = Some(mark);
+        }
+        self.work.notify_one();
+        ticket
+    }
+
+    pub(crate) fn stop(&self) {
+        self.state.lock().stopping = true;
+        self.work.notify_one();
+    }
+
+    /// The checkpoint thread: runs until it is stopped or the commit thread is gone.
+    pub(crate) fn run(&self, disk: &dyn Disk, queue: &Queue) {
+        while let Some((mark, waiting)) = self.next() {
+            let (sender, frozen) = mpsc::sync_channel(1);
+            queue.control(Control::Freeze(mark, sender));
+            let Ok(frozen) = frozen.recv() else { break };
+            let sequence = frozen.head.sequence;
+            let result = frozen.run(disk);
+            queue.control(Control::Finish(Outcome { sequence, mark, result, waiting }));
+        }
+        let mut state = self.state.lock();
+        state.stopping = true;
+        // Whoever still waits hears that the engine is gone.
+        let abandoned = std::mem::take(&mut state.waiting);
+        drop(state);
+        for completion in abandoned {
+            completion.settle(Err(stopped()));
+        }
+    }
+
+    fn next(&self) -> Option<(StopMark, Vec<Completion>)> {
+        let mut state = self.state.lock();
+        loop {
+            if state.stopping {
+                return None;
+            }
+            if let Some(mark) = state.wanted.take() {
+                return Some((mark, std::mem::take(&mut state.waiting)));
+            }
+            self.work.wait(&mut state);
+        }
+    }
+}
+
+fn stopped() -> StorageError {
+    StorageError::new(ErrorKind::Closed, "file engine is stopped")
+}

@@ -1,0 +1,172 @@
+//! From waiting items to a group.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use strandline_model::Offset;
+use strandline_storage::{CommitError, Durability, Expectation, StorageError};
+
+use super::Committer;
+use super::group::{Answer, Placed};
+use crate::journal::group::AppendHead;
+use crate::live::LiveLog;
+use crate::queue::{Item, PendingAppend, PendingChange, Wait};
+use crate::tables::{self, TableNumber};
+
+impl Committer {
+    /// Takes items until the group is full, or one comes that acts between two groups.
+    pub(super) fn compose(&mut self) {
+        self.builder.begin();
+        self.work.begin();
+        while self.builder.whole_bytes() < self.shared.config.group_max.get() {
+            let Some(item) = self.items.pop_front() else { break };
+            match item {
+                Item::Append(append) => self.compose_append(append),
+                // A trim decides from what is published, and no append may follow it into a segment
+                // that it drops: it has a group of its own.
+                Item::Change(change) if change.trim.is_some() => {
+                    if self.work.is_empty() {
+                        self.compose_change(change);
+                    } else {
+                        self.items.push_front(Item::Change(change));
+                    }
+                    break;
+                }
+                Item::Change(change) => self.compose_change(change),
+                other if self.work.is_empty() => self.act_between(other),
+                other => {
+                    self.items.push_front(other);
+                    break;
+                }
+            }
+        }
+    }
+
+    fn compose_append(&mut self, append: PendingAppend) {
+        let PendingAppend { log, batches, completion } = append;
+        let mut side = log.commit.lock();
+        let placed = match side.broken.clone().or_else(|| self.fatal.clone()) {
+            Some(error) => Err(error),
+            None => log.segments.place(&batches),
+        };
+        let place = match placed {
+            Ok(place) => place,
+            Err(error) => {
+                self.work.failed_appends.push((completion, error));
+                return;
+            }
+        };
+        if let Some(row) = side.epoch_row.take() {
+            let key = tables::partition_key(log.id);
+            self.change_row(tables::EPOCHS, &key, Some(&row.value()));
+        }
+        drop(side);
+        match log.durability() {
+            Durability::Commit => self.work.wants_sync = true,
+            Durability::Interval(within) => self.note_interval(within),
+            Durability::Never => {}
+        }
+        let head = AppendHead {
+            partition: log.id,
+            leader_epoch: log.epoch,
+            base_offset: batches.base_offset(),
+            next_offset: batches.next_offset(),
+            max_timestamp: batches.max_timestamp(),
+            appended_at: batches.appended_at(),
+            segment: place.segment,
+            position: place.position,
+        };
+        self.builder.append(&head, batches.bytes());
+        self.appended_since_space_check += batches.size().get();
+        self.work.appends.push(Placed { log, batches, place, completion });
+    }
+
+    fn note_interval(&mut self, within: Duration) {
+        let shortest = self.work.sync_within.map_or(within, |other| other.min(within));
+        self.work.sync_within = Some(shortest);
+    }
+
+    fn compose_change(&mut self, change: PendingChange) {
+        let PendingChange { expectations, changes, wait, trim, done } = change;
+        // Even a refusal waits for the group: it may tell of rows that the group brings.
+        self.work.wants_sync |= wait == Wait::Sync;
+        if let Some(fatal) = &self.fatal {
+            let result = Err(CommitError::Storage(fatal.clone()));
+            self.work.answers.push(Answer { done, result });
+            return;
+        }
+        let unexpected = expectations.iter().position(|expected| !self.holds(expected));
+        if let Some(index) = unexpected {
+            let result = Err(CommitError::Unexpected { index });
+            self.work.answers.push(Answer { done, result });
+            return;
+        }
+        if let Some((log, log_start)) = trim {
+            let broken = log.commit.lock().broken.clone();
+            if broken.is_some() || log_start <= log.log_start() {
+                let result = broken.map_or(Ok(()), |error| Err(error.into()));
+                self.work.answers.push(Answer { done, result });
+                return;
+            }
+            self.drop_segments(&log, log_start);
+            self.work.trims.push((log, log_start));
+        }
+        for row in changes {
+            self.change_row(row.table, &row.key, row.value.as_deref());
+        }
+        self.work.answers.push(Answer { done, result: Ok(()) });
+    }
+
+    /// Journals which segments a trim drops: their files may be gone when the journal is read.
+    fn drop_segments(&mut self, log: &LiveLog, log_start: Offset) {
+        let segments = log.segments.facts();
+        for facts in segments.iter().take_while(|facts| facts.next_offset <= log_start) {
+            let key = tables::segment_key(log.id, facts.base_offset);
+            self.change_row(tables::SEGMENTS, &key, None);
+        }
+    }
+
+    fn change_row(&mut self, table: TableNumber, key: &[u8], value: Option<&[u8]>) {
+        match value {
+            Some(value) => self.builder.put(table, key, value),
+            None => self.builder.delete(table, key),
+        }
+        let key = Bytes::copy_from_slice(key);
+        let value = value.map(Bytes::copy_from_slice);
+        self.work.pending_rows.insert((table, key), value);
+    }
+
+    /// Whether an expectation holds once the group so far is published.
+    fn holds(&self, expected: &Expectation) -> bool {
+        let (table, key, wanted) = match expected {
+            Expectation::Absent(table, key) => (table, key, None),
+            Expectation::Equals(table, key, value) => (table, key, Some(value)),
+        };
+        let table = TableNumber::of(*table);
+        if let Some(pending) = self.work.pending_rows.get(&(table, key.clone())) {
+            return pending.as_ref() == wanted;
+        }
+        self.shared.rows.read().get(table, key) == wanted
+    }
+
+    /// Whatever acts on the state between two groups.
+    fn act_between(&mut self, item: Item) {
+        match item {
+            Item::Append(_) | Item::Change(_) => unreachable!("these go into groups"),
+            Item::Roll { log, done } => {
+                log.segments.roll();
+                done.settle(log.commit.lock().broken.clone().map_or(Ok(()), Err));
+            }
+            Item::Retire { log, error, done } => {
+                self.retire(&log, error.as_ref());
+                done.settle(Ok(()));
+            }
+            Item::Barrier(done) => {
+                if self.writer.has_unsynced() {
+                    self.sync_published();
+                }
+                done.settle(self.fatal.clone().map_or(Ok::<(), StorageError>(()), Err));
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The commit thread's part of a checkpoint.
+
+use std::sync::Arc;
+
+use strandline_storage::StorageError;
+
+use super::{Committer, Healing};
+use crate::checkpoint::{CheckpointFailure, Frozen, Outcome};
+use crate::journal::writer::WriteFailure;
+use crate::journal::{Generation, GroupPosition, GroupSequence};
+use crate::queue::{Control, StopMark};
+use crate::snapshot::SnapshotHead;
+
+impl Committer {
+    pub(super) fn control(&mut self, control: Control) {
+        match control {
+            Control::Freeze(mark, sender) => {
+                let frozen = self.freeze(mark);
+                // Without a receiver the checkpoint thread is gone, and with it the engine.
+                drop(sender.send(frozen));
+            }
+            Control::Finish(outcome) => self.finish(outcome),
+        }
+    }
+
+    /// Takes the state as of the last group.
+    fn freeze(&mut self, mark: StopMark) -> Frozen {
+        // So that the sequence never goes back below what a snapshot says that it holds.
+        self.sync_published();
+        if self.healing == Healing::Wanted {
+            self.healing = Healing::Begun;
+        }
+        let mut logs = Vec::with_capacity(self.dirty.len());
+        for log in std::mem::take(&mut self.dirty) {
+            log.commit.lock().dirty = false;
+            self.bring_facts_down(&log);
+            logs.push(Arc::clone(&log.segments));
+        }
+        let generation_max = self.writer.generation_max();
+        let position = match mark {
+            StopMark::Running => self.writer.end(),
+            // Nothing follows in the current file: a start need not look.
+            StopMark::Clean => {
+                GroupPosition { generation: Generation(generation_max.0 + 1), position: 0 }
+            }
+        };
+        let head = SnapshotHead {
+            sequence: self.writer.last(),
+            position,
+            generation_max,
+            run: self.shared.run,
+            unclean_run: self.shared.unclean_run,
+            clean: mark == StopMark::Clean,
+        };
+        let rows = self.shared.rows.write().freeze();
+        Frozen { head, rows, work: self.shared.segments.take_unsynced(), logs }
+    }
+
+    fn finish(&mut self, outcome: Outcome) {
+        let Outcome { sequence, mark, result, waiting } = outcome;
+        self.shared.rows.write().thaw();
+        let result = result.and_then(|()| match mark {
+            StopMark::Running => {
+                self.record_checkpoint(sequence).map_err(CheckpointFailure::Snapshot)
+            }
+            StopMark::Clean => Ok(()),
+        });
+        let result = match result {
+            Ok(()) => {
+                self.writer.release(sequence);
+                if self.healing == Healing::Begun {
+                    self.healing = Healing::No;
+                }
+                Ok(())
+            }
+            Err(failure) => Err(self.checkpoint_failed(failure)),
+        };
+        self.shared.queue.set_live_bytes(self.writer.live_bytes());
+        for completion in waiting {
+            completion.settle(result.clone());
+        }
+    }
+
+    /// Journals that the snapshot is durable: an older one in its place would be noticed.
+    fn record_checkpoint(&mut self, sequence: GroupSequence) -> Result<(), StorageError> {
+        if let Some(fatal) = &self.fatal {
+            return Err(fatal.clone());
+        }
+        self.builder.begin();
+        self.builder.checkpoint(sequence);
+        let written = self
+            .writer
+            .write(&mut self.builder)
+            .and_then(|()| self.writer.sync().map_err(WriteFailure::Broken));
+        match written {
+            Ok(()) => {
+                self.sync_by = None;
+                self.work.published_unsynced = false;
+                Ok(())
+            }
+            // The snapshot is durable all the same, and may free the space that a file needs.
+            Err(WriteFailure::NoFile(_)) => Ok(()),
+            Err(WriteFailure::Broken(error)) => {
+                let error = StorageError::io("record checkpoint", error);
+                self.abandon_file(&error);
+                Err(error)
+            }
+        }
+    }
+
+    fn checkpoint_failed(&mut self, failure: CheckpointFailure) -> StorageError {
+        match failure {
+            // What those segments hold may be gone, however well it reads, and no sync tells. The
+            // journal has it: the next start writes it again.
+            CheckpointFailure::Segments(failure) => {
+                let error = failure.error;
+                self.end(error.clone());
+                error
+            }
+            CheckpointFailure::Snapshot(error) => {
+                tracing::warn!(%error, "checkpoint failed, the journal keeps its space");
+                self.shared.space.note_full(&error);
+                if self.healing == Healing::Begun {
+                    self.end(error.clone());
+                }
+                error
+            }
+        }
+    }
+}

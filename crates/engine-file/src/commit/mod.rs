@@ -1,0 +1,204 @@
+//! The commit thread: one per data directory, the only writer of journal, segments and rows.
+//!
+//! It takes everything that waits, writes one group to the journal, writes the segments, syncs the
+//! journal once, publishes, and begins again. There is no timer: while one group is being synced the
+//! next one gathers.
+//!
+//! # Invariants
+//! - Nothing is published, and nobody is answered, before the group that carries it is as durable as
+//!   its policy asks. An answer that reveals another's change waits for that change's group.
+//! - An append is published only when its segment write has succeeded too.
+//! - Between two groups everything that was published is in its segment and in the rows or in the
+//!   `changed` facts of a log in `dirty`.
+//! - After a failed write or sync of the journal the file is never written again; what was published
+//!   without a sync is made durable by a checkpoint before anything else is. ([`Healing`])
+
+mod compose;
+mod control;
+mod group;
+mod publish;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use strandline_storage::{ErrorKind, StorageError};
+
+use crate::engine::Shared;
+use crate::journal::group::GroupBuilder;
+use crate::journal::writer::{WriteFailure, Writer};
+use crate::live::LiveLog;
+use crate::queue::{Found, Item};
+use group::Work;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Committer {
+    shared: Arc<Shared>,
+    writer: Writer,
+    /// Taken from the queue, not in a group yet.
+    items: VecDeque<Item>,
+    builder: GroupBuilder,
+    work: Work,
+    /// Logs whose published facts are not in the rows.
+    dirty: Vec<Arc<LiveLog>>,
+    /// When what was published without a sync must be synced.
+    sync_by: Option<Instant>,
+    healing: Healing,
+    appended_since_space_check: u64,
+    /// Why there is no journal any more.
+    fatal: Option<StorageError>,
+}
+
+/// Whether something was published whose journal entries were given up with their file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Healing {
+    No,
+    /// A checkpoint must begin.
+    Wanted,
+    /// It has begun.
+    Begun,
+}
+
+impl Committer {
+    pub(crate) fn new(shared: Arc<Shared>, writer: Writer) -> Self {
+        Self {
+            shared,
+            writer,
+            items: VecDeque::new(),
+            builder: GroupBuilder::default(),
+            work: Work::default(),
+            dirty: Vec::new(),
+            sync_by: None,
+            healing: Healing::No,
+            appended_since_space_check: 0,
+            fatal: None,
+        }
+    }
+
+    /// Runs until the queue is stopped and empty.
+    pub(crate) fn run(mut self) {
+        let guard = Abandon(Arc::clone(&self.shared));
+        loop {
+            let controls_only = self.healing != Healing::No;
+            match self.shared.queue.take(&mut self.items, self.sync_by, controls_only) {
+                Found::Control(control) => self.control(control),
+                Found::Items => {
+                    self.compose();
+                    self.commit();
+                }
+                Found::Nothing => self.sync_published(),
+                Found::Stop => break,
+            }
+        }
+        self.sync_published();
+        drop(guard);
+    }
+
+    /// Writes the group, makes it as durable as it asks, and publishes it or fails it.
+    fn commit(&mut self) {
+        if self.work.is_empty() {
+            return;
+        }
+        if let Some(fatal) = self.fatal.clone() {
+            return self.fail_group(&fatal);
+        }
+        match self.write_and_sync() {
+            Ok(()) => self.publish(),
+            Err(WriteFailure::NoFile(error)) => {
+                let error = StorageError::io("make journal file", error);
+                self.shared.space.note_full(&error);
+                self.fail_group(&error);
+            }
+            Err(WriteFailure::Broken(error)) => {
+                let error = StorageError::io("write journal", error);
+                self.fail_group(&error);
+                self.abandon_file(&error);
+            }
+        }
+        self.after_group();
+    }
+
+    fn write_and_sync(&mut self) -> Result<(), WriteFailure> {
+        if !self.builder.is_empty() {
+            self.writer.write(&mut self.builder)?;
+        }
+        self.work.write_segments();
+        let is_late = self.sync_by.is_some_and(|by| by <= Instant::now());
+        if self.work.wants_sync || is_late {
+            self.writer.sync().map_err(WriteFailure::Broken)?;
+            self.sync_by = None;
+        } else if let Some(within) = self.work.sync_within
+            && self.sync_by.is_none()
+        {
+            self.sync_by = Instant::now().checked_add(within);
+        }
+        Ok(())
+    }
+
+    /// Syncs what was published without: the interval is over, or the engine stops.
+    fn sync_published(&mut self) {
+        self.sync_by = None;
+        if self.fatal.is_none()
+            && let Err(error) = self.writer.sync()
+        {
+            self.abandon_file(&StorageError::io("sync journal", error));
+        }
+    }
+
+    /// Goes on in another file. What was published and not synced stays in memory and in the
+    /// segments; a checkpoint makes it durable there before anything else is published.
+    fn abandon_file(&mut self, error: &StorageError) {
+        tracing::error!(%error, "journal file is given up");
+        self.sync_by = None;
+        let published = self.work.published_unsynced;
+        match self.writer.abandon() {
+            Ok(()) if published => {
+                self.healing = Healing::Wanted;
+                self.shared.checkpoints.request();
+            }
+            Ok(()) => {}
+            Err(WriteFailure::NoFile(error) | WriteFailure::Broken(error)) => {
+                self.end(StorageError::io("replace journal file", error));
+            }
+        }
+    }
+
+    /// There is no journal any more: everything is refused from now on.
+    fn end(&mut self, error: StorageError) {
+        tracing::error!(%error, "file engine has no journal any more");
+        let answer =
+            StorageError::new(ErrorKind::Closed, "file engine failed and must be restarted")
+                .caused_by(error.clone());
+        self.shared.queue.close(answer.clone());
+        self.healing = Healing::No;
+        self.fatal = Some(answer);
+        (self.shared.config.on_fatal)(&error);
+    }
+
+    fn after_group(&mut self) {
+        if !self.writer.has_unsynced() {
+            self.work.published_unsynced = false;
+        }
+        let live_bytes = self.writer.live_bytes();
+        self.shared.queue.set_live_bytes(live_bytes);
+        let config = &self.shared.config;
+        let unsynced_files = self.shared.segments.unsynced_files();
+        if live_bytes >= config.checkpoint_at.get() || unsynced_files >= config.open_files_max / 2 {
+            self.shared.checkpoints.request();
+        }
+        if self.appended_since_space_check >= config.space_check_every.get() {
+            self.appended_since_space_check = 0;
+            self.shared.space.look(&*self.shared.disk);
+        }
+    }
+}
+
+/// Tells whoever waits when the thread ends, even by a panic.
+struct Abandon(Arc<Shared>);
+
+impl Drop for Abandon {
+    fn drop(&mut self) {
+        self.0.queue.abandon(StorageError::new(ErrorKind::Closed, "file engine is stopped"));
+    }
+}

@@ -1,0 +1,116 @@
+//! Sizes and policies of the engine. Every bound is a field, so that tests can be small.
+
+use std::sync::Arc;
+
+use strandline_model::ByteCount;
+use strandline_storage::{Durability, StorageError};
+
+use crate::journal::BLOCK_BYTES;
+use crate::queue::Bounds;
+use crate::segment::SegmentOptions;
+
+/// How a [`FileEngine`](crate::FileEngine) keeps its folder.
+#[derive(Clone)]
+pub struct FileEngineConfig {
+    /// What a metadata commit waits for: its write under [`Durability::Never`], else its sync. Logs
+    /// have settings of their own.
+    pub metadata: Durability,
+    /// The first file of the journal. Small: a new folder is ready when it is filled with zeros.
+    pub journal_first_file: ByteCount,
+    /// The largest file of the journal; files grow fourfold up to it.
+    pub journal_file: ByteCount,
+    /// Bytes of journal that a start may have to read. Appends stop at three quarters of it, until
+    /// a checkpoint has freed some; rows, trims and removals go on.
+    pub journal_cap: ByteCount,
+    /// Live bytes of the journal at which a checkpoint begins.
+    pub checkpoint_at: ByteCount,
+    /// Bytes of entries that one group may carry; one that is larger goes alone.
+    pub group_max: ByteCount,
+    /// Bytes of rows that one metadata commit may carry.
+    pub commit_max: ByteCount,
+    /// Bytes that may wait to be written. Reached: `submit` answers `Busy`.
+    pub queue_max: ByteCount,
+    /// Free space below which appends are refused as `Full`: room for a snapshot and a journal file,
+    /// so that deleting always works.
+    pub reserve: ByteCount,
+    /// Appended bytes after which the free space is looked at again.
+    pub space_check_every: ByteCount,
+    /// Segment files that may be open at a time. At half as many unsynced ones a checkpoint begins.
+    pub open_files_max: usize,
+    /// Synced bytes of segments, newest first, that the page cache keeps.
+    pub cache_window: ByteCount,
+    /// Called once when the journal can't be written any more, with the reason. Everything is
+    /// answered `Closed` from then on; a process that serves should end with a clear word.
+    pub on_fatal: Arc<dyn Fn(&StorageError) + Send + Sync>,
+}
+
+impl FileEngineConfig {
+    /// What `serve` runs with; `on_fatal` ends the process there.
+    pub fn production(on_fatal: Arc<dyn Fn(&StorageError) + Send + Sync>) -> Self {
+        Self {
+            metadata: Durability::Commit,
+            journal_first_file: ByteCount::mib(1),
+            journal_file: ByteCount::mib(64),
+            journal_cap: ByteCount::mib(512),
+            checkpoint_at: ByteCount::mib(128),
+            group_max: ByteCount::mib(4),
+            commit_max: ByteCount::mib(32),
+            queue_max: ByteCount::mib(64),
+            reserve: ByteCount::mib(128),
+            space_check_every: ByteCount::mib(16),
+            open_files_max: 4096,
+            cache_window: ByteCount::mib(512),
+            on_fatal,
+        }
+    }
+
+    /// As small as it works: a few groups fill a journal file, a few files the journal.
+    pub fn tiny() -> Self {
+        Self {
+            journal_first_file: ByteCount::new(4 * BLOCK_BYTES),
+            journal_file: ByteCount::new(16 * BLOCK_BYTES),
+            journal_cap: ByteCount::new(256 * BLOCK_BYTES),
+            checkpoint_at: ByteCount::new(64 * BLOCK_BYTES),
+            group_max: ByteCount::kib(16),
+            commit_max: ByteCount::mib(2),
+            queue_max: ByteCount::kib(256),
+            reserve: ByteCount::kib(64),
+            space_check_every: ByteCount::kib(16),
+            open_files_max: 16,
+            cache_window: ByteCount::kib(64),
+            ..Self::production(Arc::new(|_| {}))
+        }
+    }
+
+    pub(crate) fn segment_options(&self) -> SegmentOptions {
+        let production = SegmentOptions::production();
+        SegmentOptions {
+            open_files_max: self.open_files_max,
+            cache_window: self.cache_window,
+            ..production
+        }
+    }
+
+    /// Whether changes of metadata wait for a sync.
+    pub(crate) const fn metadata_waits(&self) -> bool {
+        match self.metadata {
+            Durability::Commit | Durability::Interval(_) => true,
+            Durability::Never => false,
+        }
+    }
+
+    pub(crate) fn bounds(&self) -> Bounds {
+        let cap = self.journal_cap.get();
+        Bounds { waiting: self.queue_max.get(), data: cap / 4 * 3, rows: cap / 8 * 7 }
+    }
+}
+
+impl std::fmt::Debug for FileEngineConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FileEngineConfig")
+            .field("metadata", &self.metadata)
+            .field("journal_file", &self.journal_file)
+            .field("journal_cap", &self.journal_cap)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,196 @@
+//! The engine: what its parts share, how it starts and how it stops.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+
+use parking_lot::{Mutex, RwLock};
+use strandline_storage::{ErrorKind, StorageError};
+
+use crate::checkpoint::Checkpoints;
+use crate::commit::Committer;
+use crate::config::FileEngineConfig;
+use crate::disk::{Disk, DiskLock, OpenMode};
+use crate::journal::files::JournalFiles;
+use crate::journal::writer::{FileSizes, Writer};
+use crate::queue::{Queue, StopMark};
+use crate::recovery::{self, OpenError, RecoveryReport};
+use crate::registry::Registry;
+use crate::rows::Rows;
+use crate::segment::SegmentStore;
+use crate::space::SpaceGauge;
+use crate::sweeper::{self, Sweeper};
+
+/// The file that carries the process id of whoever has the folder locked.
+const LOCK_FILE: &str = "lock";
+
+/// Commit logs and rows in one folder. See the [crate](crate).
+pub struct FileEngine {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) running: Arc<Running>,
+}
+
+/// The threads of an engine. They end when the engine and all handles of its logs are gone.
+#[derive(Debug)]
+pub(crate) struct Running {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Held for as long as the threads may write.
+    lock: Mutex<Option<DiskLock>>,
+}
+
+/// What the threads and all handles share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) config: FileEngineConfig,
+    pub(crate) queue: Queue,
+    pub(crate) rows: RwLock<Rows>,
+    pub(crate) segments: Arc<SegmentStore>,
+    pub(crate) checkpoints: Checkpoints,
+    pub(crate) logs: Arc<Registry>,
+    /// One opener, or remover, at a time.
+    pub(crate) opening: tokio::sync::Mutex<()>,
+    pub(crate) space: SpaceGauge,
+    pub(crate) sweeper: Sweeper,
+    pub(crate) run: u64,
+    pub(crate) unclean_run: u64,
+}
+
+impl FileEngine {
+    /// Opens the folder that `disk` is: makes it, goes on from a clean stop, or recovers. Blocks.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        config: FileEngineConfig,
+    ) -> Result<(Arc<Self>, RecoveryReport), OpenError> {
+        let lock = take_lock(&*disk)?;
+        let segments = SegmentStore::new(Arc::clone(&disk), config.segment_options());
+        let recovered = recovery::recover(&disk, &segments)?;
+        let thread = |source| OpenError::Io { what: "start thread", source };
+        let files = JournalFiles::start(Arc::clone(&disk), recovered.spare, recovered.next_slot)
+            .map_err(thread)?;
+        let sizes = FileSizes {
+            first_bytes: config.journal_first_file.get(),
+            max_bytes: config.journal_file.get(),
+            spare_bytes_max: config.journal_cap.get() / 2,
+        };
+        // In the background: the first commit finds it, or makes its own.
+        files.prepare(sizes.first_bytes);
+        let writer = Writer::new(Arc::new(files), sizes, recovered.last, recovered.generation_max);
+        let (sweeper, to_sweep) = Sweeper::new();
+        let shared = Arc::new(Shared {
+            queue: Queue::new(config.bounds()),
+            rows: RwLock::new(Rows::from_map(recovered.rows)),
+            segments,
+            checkpoints: Checkpoints::default(),
+            logs: Arc::new(Registry::default()),
+            opening: tokio::sync::Mutex::new(()),
+            space: SpaceGauge::new(config.reserve, &*disk),
+            sweeper,
+            run: recovered.run,
+            unclean_run: recovered.unclean_run,
+            disk,
+            config,
+        });
+        let committer = Committer::new(Arc::clone(&shared), writer);
+        let for_checkpoints = Arc::clone(&shared);
+        // The order in which they are joined: whoever asks before whoever answers.
+        let mut threads = Vec::new();
+        threads.push(spawn("checkpoint", move || {
+            for_checkpoints.checkpoints.run(&*for_checkpoints.disk, &for_checkpoints.queue);
+        })?);
+        threads.push(spawn("commit", move || committer.run())?);
+        // Ends when the last handle is gone and `Shared` with it; nothing waits for it.
+        drop(spawn("sweep", move || sweeper::run(&to_sweep))?);
+        let running = Arc::new(Running {
+            shared: Arc::clone(&shared),
+            threads: Mutex::new(threads),
+            lock: Mutex::new(Some(lock)),
+        });
+        Ok((Arc::new(Self { shared, running }), recovered.report))
+    }
+
+    /// Makes everything durable, marks the stop as clean and ends the threads.
+    pub(crate) async fn stop_cleanly(&self) -> Result<(), StorageError> {
+        let closed = StorageError::new(ErrorKind::Closed, "file engine is closed");
+        let Some(done) = self.shared.queue.close_behind(closed) else {
+            return Err(self.shared.closed_error());
+        };
+        let result = match done.await {
+            Ok(()) => self.shared.checkpoints.done(StopMark::Clean).await,
+            failed => failed,
+        };
+        self.running.end();
+        result
+    }
+}
+
+impl Running {
+    /// Ends the threads after what is queued is done. No clean mark is written.
+    fn end(&self) {
+        self.shared.queue.close(StorageError::new(ErrorKind::Closed, "file engine is closed"));
+        self.shared.checkpoints.stop();
+        self.shared.queue.stop();
+        let this = std::thread::current().id();
+        for thread in self.threads.lock().drain(..).filter(|thread| thread.thread().id() != this) {
+            // A panic of the thread was printed by it, and its waiters have been told.
+            drop(thread.join());
+        }
+        drop(self.lock.lock().take());
+    }
+}
+
+impl Shared {
+    /// Fails once the engine is closed or has failed.
+    pub(crate) fn check_open(&self) -> Result<(), StorageError> {
+        self.queue.closed().map_or(Ok(()), Err)
+    }
+
+    fn closed_error(&self) -> StorageError {
+        let fallback = || StorageError::new(ErrorKind::Closed, "file engine is closed");
+        self.queue.closed().unwrap_or_else(fallback)
+    }
+}
+
+/// An engine that is dropped without closing leaves an unclean folder, but no thread that still writes.
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl fmt::Debug for FileEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileEngine").field("run", &self.shared.run).finish_non_exhaustive()
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, OpenError> {
+    Builder::new()
+        .name(format!("strandline-{name}"))
+        .spawn(work)
+        .map_err(|source| OpenError::Io { what: "start thread", source })
+}
+
+fn take_lock(disk: &dyn Disk) -> Result<DiskLock, OpenError> {
+    let failed = |source| OpenError::Io { what: "lock folder", source };
+    let path = Path::new(LOCK_FILE);
+    match disk.lock() {
+        Ok(lock) => {
+            let file = disk.open(path, OpenMode::Either).map_err(failed)?;
+            let text = format!("{}\n", std::process::id());
+            file.set_len(0).and_then(|()| file.write_at(0, &[text.as_bytes()])).map_err(failed)?;
+            Ok(lock)
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+            let process = disk.open(path, OpenMode::Existing).ok().and_then(|file| {
+                let mut text = [0; 32];
+                let read = file.read_at(0, &mut text).ok()?;
+                std::str::from_utf8(&text[..read]).ok()?.trim().parse().ok()
+            });
+            Err(OpenError::InUse { process })
+        }
+        Err(error) => Err(failed(error)),
+    }
+}

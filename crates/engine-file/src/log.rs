@@ -1,0 +1,216 @@
+//! The handle of an opener.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use strandline_model::{Offset, Timestamp};
+use strandline_records::SealedBatches;
+use strandline_storage::{
+    AppendError, BatchBytes, BatchInfo, BoxFuture, ChunkInfo, CommitError, CommitLog, ErrorKind,
+    LogBounds, LogSettings, ReadError, ReadLimit, StorageError, Ticket,
+};
+use tokio::sync::oneshot;
+
+use crate::engine::{Running, Shared};
+use crate::live::LiveLog;
+use crate::queue::{Item, PendingChange, RowChange, Wait};
+use crate::tables::{self, TableNumber};
+
+/// The handle of an opener. Dropping it ends the opener's claim; what it submitted goes on.
+pub(crate) struct FileLog {
+    pub(crate) shared: Arc<Shared>,
+    /// The engine runs for as long as somebody has a log open.
+    pub(crate) _running: Arc<Running>,
+    pub(crate) live: Arc<LiveLog>,
+}
+
+impl FileLog {
+    /// Reading goes on after a later opener took over; nothing else does.
+    fn check_readable(&self) -> Result<(), StorageError> {
+        match self.live.check_alive() {
+            Err(error) if error.kind() != ErrorKind::Fenced => Err(error),
+            _ => self.shared.check_open(),
+        }
+    }
+
+    fn check_durable(&self, what: &str, offset: Offset) -> Result<(), StorageError> {
+        let durable_end = self.live.durable_end();
+        if offset <= durable_end {
+            return Ok(());
+        }
+        let message = format!(
+            "{what} lies past the durable end. {what}=`{offset}`, durable_end=`{durable_end}`"
+        );
+        Err(StorageError::new(ErrorKind::Invalid, message))
+    }
+
+    fn read_now(
+        &self,
+        from: Offset,
+        upto: Offset,
+        limit: ReadLimit,
+    ) -> Result<BatchBytes, ReadError> {
+        self.check_readable()?;
+        let bounds = self.live.bounds();
+        if from < bounds.log_start || from > bounds.durable_end {
+            return Err(ReadError::OutOfRange(bounds));
+        }
+        let upto = upto.min(bounds.durable_end);
+        if from >= upto {
+            return Ok(BatchBytes::empty());
+        }
+        self.live.segments.read(from, upto, limit).map_err(|error| {
+            let bounds = self.live.bounds();
+            if from < bounds.log_start { ReadError::OutOfRange(bounds) } else { error.into() }
+        })
+    }
+
+    /// Commits one row of this log, with the log start when it moves.
+    async fn change(
+        &self,
+        table: TableNumber,
+        value: Bytes,
+        wait: Wait,
+        trim: Option<Offset>,
+    ) -> Result<(), StorageError> {
+        self.live.check_alive()?;
+        let key = Bytes::copy_from_slice(&tables::partition_key(self.live.id));
+        let (done, answer) = oneshot::channel();
+        self.shared.queue.push(Item::Change(PendingChange {
+            expectations: Vec::new(),
+            changes: vec![RowChange { table, key, value: Some(value) }],
+            wait,
+            trim: trim.map(|log_start| (Arc::clone(&self.live), log_start)),
+            done,
+        }))?;
+        await_change(answer).await.map_err(without_expectations)
+    }
+}
+
+/// The answer to a change, or that the engine is gone.
+pub(crate) async fn await_change(
+    answer: oneshot::Receiver<Result<(), CommitError>>,
+) -> Result<(), CommitError> {
+    answer.await.unwrap_or_else(|_| {
+        let message = "file engine stopped before the change was durable";
+        Err(StorageError::new(ErrorKind::Closed, message).into())
+    })
+}
+
+/// The failure of a change that expected nothing.
+pub(crate) fn without_expectations(error: CommitError) -> StorageError {
+    match error {
+        CommitError::Storage(error) => error,
+        CommitError::Unexpected { .. } => {
+            unreachable!("a change without expectations meets them all")
+        }
+    }
+}
+
+impl CommitLog for FileLog {
+    fn bounds(&self) -> LogBounds {
+        self.live.bounds()
+    }
+
+    fn submit(&self, at: Offset, batches: SealedBatches) -> Result<Ticket, AppendError> {
+        self.shared.space.check(&*self.shared.disk)?;
+        let submitted = self.shared.queue.submit(&self.live, at, batches);
+        if matches!(submitted, Err(AppendError::Busy)) && self.shared.queue.is_journal_busy() {
+            self.shared.checkpoints.request();
+        }
+        submitted
+    }
+
+    fn ready(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.shared.queue.data_room().await;
+        })
+    }
+
+    fn durable(&self, end: Offset) -> Ticket {
+        self.live.durable(end)
+    }
+
+    fn read(
+        &self,
+        from: Offset,
+        upto: Offset,
+        limit: ReadLimit,
+    ) -> BoxFuture<'_, Result<BatchBytes, ReadError>> {
+        Box::pin(async move { self.read_now(from, upto, limit) })
+    }
+
+    fn find_timestamp(&self, at: Timestamp) -> BoxFuture<'_, Result<Option<BatchInfo>, ReadError>> {
+        Box::pin(async move {
+            self.check_readable()?;
+            let LogBounds { log_start, durable_end, .. } = self.live.bounds();
+            Ok(self.live.segments.find_timestamp(at, log_start, durable_end)?)
+        })
+    }
+
+    fn roll(&self) -> BoxFuture<'_, Result<(), StorageError>> {
+        Box::pin(async move {
+            self.live.check_alive()?;
+            let (done, rolled) = Ticket::pair();
+            self.shared.queue.push(Item::Roll { log: Arc::clone(&self.live), done })?;
+            rolled.await
+        })
+    }
+
+    fn trim(&self, log_start: Offset) -> BoxFuture<'_, Result<LogBounds, StorageError>> {
+        Box::pin(async move {
+            self.live.check_alive()?;
+            self.check_durable("log_start", log_start)?;
+            if log_start > self.live.log_start() {
+                let value = Bytes::copy_from_slice(&tables::offset_value(log_start));
+                self.change(tables::LOG_STARTS, value, Wait::Sync, Some(log_start)).await?;
+            }
+            Ok(self.live.bounds())
+        })
+    }
+
+    fn chunks(&self) -> Vec<ChunkInfo> {
+        self.live.segments.chunks()
+    }
+
+    fn configure(&self, settings: LogSettings) {
+        if self.live.check_alive().is_ok() {
+            self.live.configure(settings);
+        }
+    }
+
+    fn save_state(&self, at: Offset, state: Bytes) -> BoxFuture<'_, Result<(), StorageError>> {
+        Box::pin(async move {
+            self.live.check_alive()?;
+            self.check_durable("at", at)?;
+            let value = tables::state_value(at, &state);
+            // Derived: an older one after a crash only costs time.
+            self.change(tables::STATES, value, Wait::Write, None).await
+        })
+    }
+
+    fn load_state(&self) -> BoxFuture<'_, Result<Option<(Offset, Bytes)>, StorageError>> {
+        Box::pin(async move {
+            self.check_readable()?;
+            let state = self.shared.rows.read().state(self.live.id);
+            Ok(state.filter(|(at, _)| *at <= self.live.durable_end()))
+        })
+    }
+}
+
+impl Drop for FileLog {
+    fn drop(&mut self) {
+        self.live.let_go();
+    }
+}
+
+impl fmt::Debug for FileLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileLog")
+            .field("id", &self.live.id)
+            .field("epoch", &self.live.epoch)
+            .field("bounds", &self.live.bounds())
+            .finish_non_exhaustive()
+    }
+}

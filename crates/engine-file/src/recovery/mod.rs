@@ -1,0 +1,183 @@
+//! From a folder to the state that an engine starts with.
+//!
+//! The decisions are in [`table`], the reading of the journal in [`replay`]; here they are put
+//! together. Everything that recovery brings back is durable, in segments and in a new snapshot,
+//! before this returns; until that snapshot is renamed nothing of the old journal is touched, so a
+//! crash during recovery starts it again.
+
+mod replay;
+mod report;
+pub(crate) mod table;
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use crate::disk::Disk;
+use crate::journal::files::SpareFile;
+use crate::journal::reader::{Journal, WalkStart};
+use crate::journal::{self, Generation, GroupPosition, GroupSequence};
+use crate::rows::RowMap;
+use crate::segment::SegmentStore;
+use crate::snapshot::{self, LoadedSnapshot, SnapshotHead};
+use crate::tables;
+use replay::{Batches, Facts};
+pub use report::{OpenError, RecoveryReport, Started};
+use table::{FolderFacts, FolderVerdict, SnapshotFound};
+
+/// What an engine starts with.
+#[derive(Debug)]
+pub(crate) struct Recovered {
+    pub(crate) rows: RowMap,
+    /// The sequence of the last group.
+    pub(crate) last: GroupSequence,
+    pub(crate) generation_max: Generation,
+    /// Files of the journal that may be used again.
+    pub(crate) spare: Vec<SpareFile>,
+    pub(crate) next_slot: u32,
+    pub(crate) run: u64,
+    pub(crate) unclean_run: u64,
+    pub(crate) report: RecoveryReport,
+}
+
+/// A folder that nobody wrote yet.
+const NEW: SnapshotHead = SnapshotHead {
+    sequence: GroupSequence(0),
+    position: GroupPosition { generation: Generation(1), position: 0 },
+    generation_max: Generation(0),
+    run: 0,
+    unclean_run: 0,
+    clean: true,
+};
+
+/// Brings the folder into a state from which an engine goes on. Blocks.
+pub(crate) fn recover(
+    disk: &Arc<dyn Disk>,
+    segments: &Arc<SegmentStore>,
+) -> Result<Recovered, OpenError> {
+    let began = Instant::now();
+    let loaded = snapshot::load(&**disk).map_err(failed("read snapshot"))?;
+    let found = match &loaded {
+        LoadedSnapshot::None => SnapshotFound::None,
+        LoadedSnapshot::Newer(_) => SnapshotFound::Newer,
+        LoadedSnapshot::Damaged => SnapshotFound::Damaged,
+        LoadedSnapshot::Found(head, _) if head.clean => SnapshotFound::Clean,
+        LoadedSnapshot::Found(..) => SnapshotFound::Running,
+    };
+    let others = has_others(&**disk, segments)?;
+    let first_look = FolderFacts { snapshot: found, others, tail: false };
+    let folder = Path::new(journal::FOLDER);
+    let mut recovered = match (first_look.verdict(), loaded) {
+        (FolderVerdict::RefuseNewer, LoadedSnapshot::Newer(version)) => {
+            return Err(OpenError::newer(version));
+        }
+        (FolderVerdict::Create, _) => {
+            disk.create_dir(folder).map_err(failed("make journal"))?;
+            snapshot::write(&**disk, &NEW, &RowMap::new()).map_err(failed("write snapshot"))?;
+            Recovered::from_snapshot(NEW, RowMap::new())
+        }
+        (FolderVerdict::Resume | FolderVerdict::Recover, LoadedSnapshot::Found(head, rows)) => {
+            disk.create_dir(folder).map_err(failed("make journal"))?;
+            go_on(disk, segments, head, rows, FolderFacts { snapshot: found, others, tail: false })?
+        }
+        (_, LoadedSnapshot::None) => {
+            return Err(OpenError::damaged(
+                "its snapshot is missing, but journal or logs are there",
+            ));
+        }
+        _ => return Err(OpenError::damaged("its snapshot is not readable")),
+    };
+    recovered.count(began.elapsed());
+    Ok(recovered)
+}
+
+/// Reads what follows a snapshot and, unless nothing does, brings it back.
+fn go_on(
+    disk: &Arc<dyn Disk>,
+    segments: &Arc<SegmentStore>,
+    head: SnapshotHead,
+    rows: RowMap,
+    folder: FolderFacts,
+) -> Result<Recovered, OpenError> {
+    let journal = Journal::open(&**disk)?;
+    let start = WalkStart { position: head.position, sequence: head.sequence.next() };
+    let mut facts = Facts::new(rows, head.sequence);
+    let end = journal.walk(start, |group| facts.read(&group))?;
+    let generation_max = head.generation_max.max(journal.generation_max());
+    let tail = end.last > head.sequence || end.torn_groups > 0;
+    let is_complete = (FolderFacts { tail, ..folder }).verdict() == FolderVerdict::Resume;
+    let mut recovered = if is_complete {
+        let report = RecoveryReport::clean();
+        Recovered { report, ..Recovered::from_snapshot(head, facts.into_rows()) }
+    } else {
+        let mut batches = Batches::new(facts, segments);
+        journal.walk(start, |group| batches.read(&group))?;
+        let mut report = RecoveryReport::recovered(end.torn_groups);
+        let rows = batches.finish(&mut report);
+        // Groups behind a clean stop are of the run after it.
+        let unclean_run = if head.clean { head.run + 1 } else { head.run };
+        let head = SnapshotHead {
+            sequence: end.last,
+            position: GroupPosition { generation: Generation(generation_max.0 + 1), position: 0 },
+            generation_max,
+            run: unclean_run + 1,
+            unclean_run,
+            clean: false,
+        };
+        if let Some(failure) = segments.take_unsynced().run().into_iter().next() {
+            return Err(failure.error.into());
+        }
+        snapshot::write(&**disk, &head, &rows).map_err(failed("write snapshot"))?;
+        Recovered { run: head.run, report, ..Recovered::from_snapshot(head, rows) }
+    };
+    recovered.generation_max = generation_max;
+    (recovered.spare, recovered.next_slot) = journal.into_spare();
+    Ok(recovered)
+}
+
+impl Recovered {
+    /// The state right behind a snapshot, in the run after the one that wrote it.
+    fn from_snapshot(head: SnapshotHead, rows: RowMap) -> Self {
+        Self {
+            rows,
+            last: head.sequence,
+            generation_max: head.generation_max,
+            spare: Vec::new(),
+            next_slot: 0,
+            run: head.run + 1,
+            unclean_run: head.unclean_run,
+            report: RecoveryReport::default(),
+        }
+    }
+
+    /// Completes the report.
+    fn count(&mut self, took: Duration) {
+        let segments = self.rows.range((tables::SEGMENTS, Bytes::new())..);
+        let mut ids: Vec<_> = segments
+            .take_while(|((table, _), _)| *table == tables::SEGMENTS)
+            .filter_map(|((_, key), _)| tables::key_partition(key))
+            .collect();
+        ids.dedup();
+        self.report.partitions = ids.len();
+        ids.dedup_by_key(|id| id.topic_id);
+        self.report.topics = ids.len();
+        self.report.took = took;
+    }
+}
+
+/// Whether a journal or logs are there.
+fn has_others(disk: &dyn Disk, segments: &SegmentStore) -> Result<bool, OpenError> {
+    let journal = match disk.list(Path::new(journal::FOLDER)) {
+        Ok(entries) => !entries.is_empty(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        Err(error) => return Err(failed("list journal")(error)),
+    };
+    Ok(journal || !segments.list()?.is_empty())
+}
+
+fn failed(what: &'static str) -> impl Fn(io::Error) -> OpenError {
+    move |source| OpenError::Io { what, source }
+}

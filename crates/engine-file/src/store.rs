@@ -1,0 +1,298 @@
+//! Opening, listing, checking and removing logs.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use strandline_model::{ByteCount, LeaderEpoch, Offset, PartitionId};
+use strandline_storage::{
+    BoxFuture, ErrorKind, Finding, Found, LogStore, OpenLog, Opened, Removal, Space, StorageError,
+    Ticket,
+};
+use tokio::sync::oneshot;
+
+use crate::FileEngine;
+use crate::engine::Shared;
+use crate::journal::BLOCK_BYTES;
+use crate::live::{LiveLog, Opening};
+use crate::log::{FileLog, await_change, without_expectations};
+use crate::queue::{Item, PendingChange, RowChange, StopMark, Wait};
+use crate::segment::{SegmentFacts, SegmentLog};
+use crate::tables::{self, EpochRow};
+
+/// What the rows, and those who opened the log before in this run, say of it.
+struct Known {
+    facts: Vec<SegmentFacts>,
+    log_start: Offset,
+    end: Offset,
+    row: Option<EpochRow>,
+    /// The lowest epoch that may be claimed, if the log was ever opened.
+    epoch: Option<LeaderEpoch>,
+    found: Found,
+}
+
+impl LogStore for FileEngine {
+    fn open(&self, request: OpenLog) -> BoxFuture<'_, Result<Opened, StorageError>> {
+        Box::pin(async move {
+            let shared = &self.shared;
+            shared.check_open()?;
+            let _one_at_a_time = shared.opening.lock().await;
+            let id = request.id;
+            if shared.rows.read().is_removed(id) {
+                let message = format!("log is being removed. partition=`{id}`");
+                return Err(StorageError::new(ErrorKind::Invalid, message));
+            }
+            let segments = shared.take_over(id, request.at_least).await?;
+            let live = shared.open_log(request, segments)?;
+            let (epoch, found) = (live.0.epoch, live.1);
+            let log = Arc::new(FileLog {
+                shared: Arc::clone(shared),
+                _running: Arc::clone(&self.running),
+                live: live.0,
+            });
+            Ok(Opened { log, epoch, found })
+        })
+    }
+
+    fn epoch(&self, id: PartitionId) -> Option<LeaderEpoch> {
+        if let Some(live) = self.shared.logs.live(id)
+            && live.check_alive().is_ok()
+        {
+            return Some(live.epoch);
+        }
+        Some(self.shared.known(id).epoch.unwrap_or(LeaderEpoch::ZERO))
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<PartitionId>, StorageError>> {
+        Box::pin(async move {
+            self.shared.check_open()?;
+            let mut ids = self.shared.rows.read().partitions();
+            ids.extend(self.shared.segments.list()?);
+            ids.sort_unstable();
+            ids.dedup();
+            Ok(ids)
+        })
+    }
+
+    fn remove_some(
+        &self,
+        id: PartitionId,
+        budget: ByteCount,
+    ) -> BoxFuture<'_, Result<Removal, StorageError>> {
+        Box::pin(async move {
+            self.shared.check_open()?;
+            let _one_at_a_time = self.shared.opening.lock().await;
+            self.shared.remove_some(id, budget).await
+        })
+    }
+
+    fn verify(&self, id: PartitionId) -> BoxFuture<'_, Result<Vec<Finding>, StorageError>> {
+        Box::pin(async move {
+            self.shared.check_open()?;
+            if let Some(live) = self.shared.logs.live(id) {
+                return live.segments.verify();
+            }
+            let rows = self.shared.rows.read().segments(id);
+            if rows.is_empty() && self.shared.logs.earlier(id).is_none() {
+                let message = format!("no such log. partition=`{id}`");
+                return Err(StorageError::new(ErrorKind::Missing, message));
+            }
+            let mut findings = Vec::new();
+            for facts in rows {
+                findings.extend(self.shared.segments.scan(id, facts.base_offset)?.finding);
+            }
+            Ok(findings)
+        })
+    }
+
+    fn space(&self) -> Space {
+        let shared = &self.shared;
+        shared.space.look(&*shared.disk);
+        let used = shared.segment_bytes() + shared.queue.live_bytes();
+        Space {
+            used: ByteCount::new(used),
+            free: shared.space.free(),
+            reserve: shared.config.reserve,
+        }
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), StorageError>> {
+        Box::pin(self.stop_cleanly())
+    }
+}
+
+impl Shared {
+    /// Bytes of all segments; of open logs up to the last append.
+    fn segment_bytes(&self) -> u64 {
+        let live = self.logs.all_live();
+        let is_live = |id| live.binary_search_by_key(&id, |log| log.id).is_ok();
+        let closed = self.rows.read().segment_bytes(|id| !is_live(id));
+        let open = live.iter().flat_map(|log| log.segments.facts()).map(|facts| facts.bytes);
+        closed + open.sum::<u64>()
+    }
+
+    fn known(&self, id: PartitionId) -> Known {
+        let rows = self.rows.read();
+        let row = rows.epoch(id);
+        let earlier = self.logs.earlier(id);
+        let is_unclean = row.is_some_and(|row| row.run <= self.unclean_run);
+        let from_row = row.map(|row| if is_unclean { row.epoch.next() } else { row.epoch });
+        let from_earlier = earlier
+            .map(|earlier| if earlier.must_raise { earlier.epoch.next() } else { earlier.epoch });
+        let raised = is_unclean && earlier.is_none() || earlier.is_some_and(|e| e.must_raise);
+        let facts = rows.segments(id);
+        let log_start = rows.log_start(id).unwrap_or(Offset::ZERO);
+        let was_there = row.is_some() || earlier.is_some() || !facts.is_empty();
+        let found = match (was_there, raised) {
+            (false, _) => Found::Created,
+            (true, true) => Found::Unclean,
+            (true, false) => Found::Clean,
+        };
+        let end = rows.end(id);
+        Known { facts, log_start, end, row, epoch: from_row.max(from_earlier), found }
+    }
+
+    /// Ends whoever has the log open, behind what was submitted. Returns the log's segments when they
+    /// are as good as before.
+    async fn take_over(
+        &self,
+        id: PartitionId,
+        at_least: LeaderEpoch,
+    ) -> Result<Option<Arc<SegmentLog>>, StorageError> {
+        let Some(live) = self.logs.live(id) else { return Ok(None) };
+        let is_held = live.is_held();
+        if is_held {
+            self.logs.note_broken(&live);
+        }
+        let owner = self.known(id).epoch.max(Some(at_least)).unwrap_or(at_least);
+        let message =
+            format!("a later opener owns the log. epoch=`{}`, owner=`{owner}`", live.epoch);
+        let fenced = StorageError::new(ErrorKind::Fenced, message);
+        // False for a log that failed: its owner was told, and its segments must be opened anew.
+        let was_alive = self.queue.exclusively(|| live.set_fate(fenced.clone()));
+        self.retire(&live, (was_alive && is_held).then_some(fenced)).await?;
+        let is_sound = live.commit.lock().broken.is_none();
+        Ok(is_sound.then(|| Arc::clone(&live.segments)))
+    }
+
+    async fn retire(
+        &self,
+        live: &Arc<LiveLog>,
+        error: Option<StorageError>,
+    ) -> Result<(), StorageError> {
+        let (done, retired) = Ticket::pair();
+        self.queue.push(Item::Retire { log: Arc::clone(live), error, done })?;
+        retired.await
+    }
+
+    fn open_log(
+        &self,
+        request: OpenLog,
+        segments: Option<Arc<SegmentLog>>,
+    ) -> Result<(Arc<LiveLog>, Found), StorageError> {
+        let OpenLog { id, at_least, settings, listener } = request;
+        let Known { facts, log_start, end, row, epoch, found } = self.known(id);
+        let epoch = epoch.map_or(at_least, |epoch| epoch.max(at_least));
+        let active = facts.last().copied();
+        let durability = settings.durability;
+        let segments = match segments {
+            Some(segments) => {
+                segments.configure(settings);
+                segments
+            }
+            None => Arc::new(self.segments.open(id, facts, end, settings)?),
+        };
+        if log_start > Offset::ZERO {
+            // Segments that were dropped and whose files are still there.
+            self.sweeper.sweep(&segments);
+        }
+        let epoch_row = match row {
+            Some(row) if row.epoch == epoch && row.run == self.run => None,
+            Some(row) if row.epoch == epoch => Some(EpochRow { run: self.run, ..row }),
+            _ => Some(EpochRow { epoch, start_offset: end, run: self.run }),
+        };
+        let live = Arc::new(LiveLog::new(Opening {
+            id,
+            epoch,
+            epoch_row,
+            segments,
+            active,
+            log_start,
+            end,
+            durability,
+            listener,
+            registry: Arc::clone(&self.logs),
+        }));
+        self.logs.claim(&live);
+        Ok((live, found))
+    }
+
+    async fn remove_some(
+        &self,
+        id: PartitionId,
+        budget: ByteCount,
+    ) -> Result<Removal, StorageError> {
+        let is_marked = self.rows.read().is_removed(id);
+        if !is_marked {
+            self.close_for_removal(id).await?;
+        }
+        let had_bytes = self.rows.read().has_log(id);
+        if !is_marked && had_bytes {
+            self.change(vec![removal_mark(id)]).await?;
+        }
+        // Freeing less than a block frees nothing.
+        let budget = budget.max(ByteCount::new(BLOCK_BYTES));
+        if let Removal::Remaining(bytes) = self.segments.remove_some(id, budget)? {
+            return Ok(Removal::Remaining(bytes));
+        }
+        if had_bytes {
+            self.finish_removal(id).await?;
+        }
+        self.logs.forget(id);
+        Ok(Removal::Done)
+    }
+
+    /// Ends the handle of whoever has the log open; what it submitted is done first.
+    async fn close_for_removal(&self, id: PartitionId) -> Result<(), StorageError> {
+        if let Some(live) = self.logs.live(id) {
+            let message = format!("log is being removed. partition=`{id}`");
+            let error = StorageError::new(ErrorKind::Closed, message);
+            let was_alive = self.queue.exclusively(|| live.set_fate(error.clone()));
+            self.retire(&live, was_alive.then_some(error)).await?;
+        }
+        Ok(())
+    }
+
+    /// All files are gone: the rows go, and the mark last, when the journal names the log no more.
+    async fn finish_removal(&self, id: PartitionId) -> Result<(), StorageError> {
+        let rows = self.rows.read().keys_of(id);
+        let (mark, others): (Vec<_>, Vec<_>) =
+            rows.into_iter().partition(|(table, _)| *table == tables::REMOVALS);
+        let deletions = |keys: Vec<_>| {
+            let delete = |(table, key)| RowChange { table, key, value: None };
+            keys.into_iter().map(delete).collect::<Vec<_>>()
+        };
+        if !others.is_empty() {
+            self.change(deletions(others)).await?;
+        }
+        self.checkpoints.done(StopMark::Running).await?;
+        self.change(deletions(mark)).await
+    }
+
+    /// Commits changes of the engine's own rows.
+    async fn change(&self, changes: Vec<RowChange>) -> Result<(), StorageError> {
+        let (done, answer) = oneshot::channel();
+        let change =
+            PendingChange { expectations: Vec::new(), changes, wait: Wait::Sync, trim: None, done };
+        self.queue.push(Item::Change(change))?;
+        await_change(answer).await.map_err(without_expectations)
+    }
+}
+
+/// Committed before the first byte of a log goes.
+fn removal_mark(id: PartitionId) -> RowChange {
+    RowChange {
+        table: tables::REMOVALS,
+        key: Bytes::copy_from_slice(&tables::partition_key(id)),
+        value: Some(Bytes::new()),
+    }
+}

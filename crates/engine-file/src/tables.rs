@@ -1,0 +1,145 @@
+//! The engine's own rows: keys and values of the tables that only it sees.
+//!
+//! docs/format.md, "Rows", has the byte tables.
+
+use bytes::{Bytes, BytesMut};
+use strandline_model::{LeaderEpoch, Offset, PartitionId, PartitionIndex, Timestamp, TopicId};
+use strandline_storage::Table;
+
+use crate::bytes::Fields;
+use crate::segment::SegmentFacts;
+
+/// The persisted number of a table, of the metadata store (below 128) or of the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TableNumber(pub(crate) u8);
+
+impl TableNumber {
+    /// Of a table of the metadata store.
+    pub(crate) const fn of(table: Table) -> Self {
+        Self(table.number())
+    }
+}
+
+/// What a segment holds. The last one of a partition is its active one.
+pub(crate) const SEGMENTS: TableNumber = TableNumber(128);
+/// The newest epoch claimed.
+pub(crate) const EPOCHS: TableNumber = TableNumber(129);
+/// The first offset that may be read.
+pub(crate) const LOG_STARTS: TableNumber = TableNumber(130);
+/// Logs whose removal has begun.
+pub(crate) const REMOVALS: TableNumber = TableNumber(131);
+/// What the log's owner saved.
+pub(crate) const STATES: TableNumber = TableNumber(132);
+
+/// Tables whose key begins with a partition: all of the engine's own.
+pub(crate) const OF_PARTITIONS: [TableNumber; 5] = [SEGMENTS, EPOCHS, LOG_STARTS, REMOVALS, STATES];
+
+const PARTITION_BYTES: usize = 20;
+
+/// The key of a partition's rows.
+pub(crate) fn partition_key(id: PartitionId) -> [u8; PARTITION_BYTES] {
+    let mut key = [0; PARTITION_BYTES];
+    key[..16].copy_from_slice(id.topic_id.as_bytes());
+    key[16..].copy_from_slice(&id.index.get().to_be_bytes());
+    key
+}
+
+/// The partition that a key of one of the engine's tables begins with.
+pub(crate) fn key_partition(key: &[u8]) -> Option<PartitionId> {
+    let mut fields = Fields::of(key);
+    let topic_id = TopicId::from_bytes(fields.array()?);
+    Some(PartitionId::new(topic_id, PartitionIndex::from_wire(fields.i32()?)?))
+}
+
+/// The key of a segment's row. A partition's segments lie side by side, oldest first.
+pub(crate) fn segment_key(id: PartitionId, base_offset: Offset) -> [u8; PARTITION_BYTES + 8] {
+    let mut key = [0; PARTITION_BYTES + 8];
+    key[..PARTITION_BYTES].copy_from_slice(&partition_key(id));
+    key[PARTITION_BYTES..].copy_from_slice(&base_offset.get().to_be_bytes());
+    key
+}
+
+pub(crate) fn parse_segment_key(key: &[u8]) -> Option<(PartitionId, Offset)> {
+    let base_offset = Fields::of(key.get(PARTITION_BYTES..)?).i64()?;
+    Some((key_partition(key)?, Offset::from_wire(base_offset)?))
+}
+
+/// The value of a segment's row.
+pub(crate) fn segment_value(facts: &SegmentFacts) -> [u8; 40] {
+    let mut value = [0; 40];
+    let fields = [
+        facts.bytes.cast_signed(),
+        facts.next_offset.get(),
+        facts.max_timestamp.map_or(-1, Timestamp::as_millis),
+        facts.first_appended_at.as_millis(),
+        facts.last_appended_at.as_millis(),
+    ];
+    for (place, field) in value.chunks_exact_mut(8).zip(fields) {
+        place.copy_from_slice(&field.to_be_bytes());
+    }
+    value
+}
+
+pub(crate) fn parse_segment(key: &[u8], value: &[u8]) -> Option<SegmentFacts> {
+    let base_offset = Offset::from_wire(Fields::of(key.get(PARTITION_BYTES..)?).i64()?)?;
+    let mut fields = Fields::of(value);
+    let facts = SegmentFacts {
+        base_offset,
+        bytes: fields.u64()?,
+        next_offset: Offset::from_wire(fields.i64()?)?,
+        max_timestamp: Timestamp::from_wire(fields.i64()?),
+        first_appended_at: Timestamp::from_wire(fields.i64()?)?,
+        last_appended_at: Timestamp::from_wire(fields.i64()?)?,
+    };
+    fields.is_empty().then_some(facts)
+}
+
+/// The newest epoch of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EpochRow {
+    pub(crate) epoch: LeaderEpoch,
+    /// Where it begins: what older epochs appended at or above this is void.
+    pub(crate) start_offset: Offset,
+    /// The run of the engine that claimed it.
+    pub(crate) run: u64,
+}
+
+impl EpochRow {
+    pub(crate) fn value(&self) -> [u8; 20] {
+        let mut value = [0; 20];
+        value[..4].copy_from_slice(&self.epoch.get().to_be_bytes());
+        value[4..12].copy_from_slice(&self.start_offset.get().to_be_bytes());
+        value[12..].copy_from_slice(&self.run.to_be_bytes());
+        value
+    }
+
+    pub(crate) fn parse(value: &[u8]) -> Option<Self> {
+        let mut fields = Fields::of(value);
+        let epoch = LeaderEpoch::from_wire(fields.i32()?)?;
+        let start_offset = Offset::from_wire(fields.i64()?)?;
+        let run = fields.u64()?;
+        fields.is_empty().then_some(Self { epoch, start_offset, run })
+    }
+}
+
+/// The value of a log start's row.
+pub(crate) fn offset_value(offset: Offset) -> [u8; 8] {
+    offset.get().to_be_bytes()
+}
+
+pub(crate) fn parse_offset(value: &[u8]) -> Option<Offset> {
+    Fields::of(value).i64().and_then(Offset::from_wire)
+}
+
+/// The value of a saved state's row.
+pub(crate) fn state_value(at: Offset, state: &[u8]) -> Bytes {
+    let mut value = BytesMut::with_capacity(8 + state.len());
+    value.extend_from_slice(&at.get().to_be_bytes());
+    value.extend_from_slice(state);
+    value.freeze()
+}
+
+pub(crate) fn parse_state(value: &Bytes) -> Option<(Offset, Bytes)> {
+    let at = parse_offset(value)?;
+    Some((at, value.slice(8..)))
+}
