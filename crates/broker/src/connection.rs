@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use strandline_model::Timestamp;
 use strandline_wire::{
     Api, ApiKey, DecodeError, EncodeError, Message, Request, RequestHeader, api_versions,
     create_partitions, create_topics, delete_topics, describe_cluster, describe_configs,
@@ -58,7 +57,7 @@ pub struct PendingReply {
     produce: api::produce::PendingProduce,
     api: Api,
     correlation_id: i32,
-    arrived_at: Timestamp,
+    arrived_at: Duration,
 }
 
 /// A connection's side of the broker. Dropping it ends whatever it waits for.
@@ -93,7 +92,7 @@ impl Connection {
         header: &RequestHeader,
         body: BytesMut,
     ) -> Result<Started, Disconnect> {
-        let arrived_at = self.broker.environment().now();
+        let arrived_at = self.broker.environment().monotonic();
         if header.api.key() == ApiKey::Produce {
             return self.start_produce(header, body, arrived_at).await;
         }
@@ -106,7 +105,7 @@ impl Connection {
         &self,
         header: &RequestHeader,
         body: BytesMut,
-        arrived_at: Timestamp,
+        arrived_at: Duration,
     ) -> Result<Started, Disconnect> {
         let request = produce::Request::decode(body, header.api)?;
         let produce = api::produce::begin(&self.broker, request).await;
@@ -203,9 +202,8 @@ impl PendingReply {
 }
 
 impl Broker {
-    fn answered(&self, key: ApiKey, arrived_at: Timestamp) {
-        let millis = self.environment().now().millis_since(arrived_at).max(0).unsigned_abs();
-        self.metrics().answered(key, Duration::from_millis(millis));
+    fn answered(&self, key: ApiKey, arrived_at: Duration) {
+        self.metrics().answered(key, self.environment().monotonic().saturating_sub(arrived_at));
     }
 }
 

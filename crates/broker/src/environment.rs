@@ -11,6 +11,9 @@ pub trait Environment: Debug + Send + Sync {
     /// The wall clock.
     fn now(&self) -> Timestamp;
 
+    /// Time since some fixed moment, which never goes back: for measuring.
+    fn monotonic(&self) -> Duration;
+
     /// Resolves after `duration`.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
 

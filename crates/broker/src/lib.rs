@@ -35,7 +35,7 @@ pub use broker::{Broker, BrokerParts, StartError};
 pub use connection::{Connection, Disconnect, Peer, PendingReply, Started};
 pub use engines::Engines;
 pub use environment::Environment;
-pub use metrics::{ApiMetrics, Counter, Metrics, TopicMetrics};
+pub use metrics::{ApiMetrics, BUCKET_BOUNDS_MICROS, Counter, Metrics, TopicMetrics};
 pub use reply::Reply;
 pub use status::{PartitionStatus, TopicStatus};
 pub use topic::{LoadError, RowError};

@@ -38,13 +38,34 @@ pub struct TopicMetrics {
     pub rejected_batches: Counter,
 }
 
+/// Upper bounds of the buckets of [`ApiMetrics::buckets`], inclusive, in microseconds: a millisecond
+/// to ten seconds, by about 2.5 each. What took longer is in one bucket more.
+pub const BUCKET_BOUNDS_MICROS: [u64; 13] = [
+    1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
+    5_000_000, 10_000_000,
+];
+
 /// What is counted of one API.
 #[derive(Debug, Default)]
 pub struct ApiMetrics {
-    /// Requests that were answered.
-    pub requests: Counter,
-    /// Time from arrival to answer, in microseconds.
+    /// Requests that were answered, by the time from arrival to answer; not cumulative.
+    pub buckets: [Counter; BUCKET_BOUNDS_MICROS.len() + 1],
+    /// The sum of these times, in microseconds.
     pub micros: Counter,
+}
+
+impl ApiMetrics {
+    /// Requests that were answered.
+    pub fn requests(&self) -> u64 {
+        self.buckets.iter().map(Counter::get).sum()
+    }
+
+    fn answered(&self, after: Duration) {
+        let micros = u64::try_from(after.as_micros()).unwrap_or(u64::MAX);
+        let bucket = BUCKET_BOUNDS_MICROS.partition_point(|&bound| bound < micros);
+        self.buckets[bucket].add(1);
+        self.micros.add(micros);
+    }
 }
 
 /// What the broker counts.
@@ -79,8 +100,7 @@ impl Metrics {
 
     pub(crate) fn answered(&self, key: ApiKey, after: Duration) {
         if let Some((_, api)) = self.apis.iter().find(|(known, _)| *known == key) {
-            api.requests.add(1);
-            api.micros.add(u64::try_from(after.as_micros()).unwrap_or(u64::MAX));
+            api.answered(after);
         }
     }
 

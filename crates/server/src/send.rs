@@ -60,14 +60,7 @@ impl Outbox {
                     BatchPiece::File(_) => None,
                 })
                 .collect();
-            loop {
-                stream.writable().await?;
-                match stream.try_write_vectored(&slices) {
-                    Ok(sent) => break sent,
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    Err(error) => return Err(error),
-                }
-            }
+            when_writable(stream, || stream_write(stream, &slices)).await?
         };
         self.advance_memory(sent)
     }
@@ -122,6 +115,10 @@ impl Outbox {
         }
         Ok(())
     }
+}
+
+fn stream_write(stream: &TcpStream, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    rustix::io::writev(stream, slices).map_err(io::Error::from)
 }
 
 async fn when_writable<T>(

@@ -38,6 +38,10 @@ impl Environment for TestEnvironment {
         Timestamp::from_millis(self.now_ms.load(Ordering::SeqCst))
     }
 
+    fn monotonic(&self) -> Duration {
+        Duration::from_millis(self.now_ms.load(Ordering::SeqCst).unsigned_abs())
+    }
+
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         Box::pin(tokio::time::sleep(duration))
     }
