@@ -50,7 +50,10 @@ impl Tree {
                 continue; // deleted, not yet committed
             }
             let bytes = std::fs::read(&path).with_context(|| format!("read {name}"))?;
-            if let Ok(text) = String::from_utf8(bytes) {
+            // A zero byte makes a file binary, as git sees it.
+            if let Ok(text) = String::from_utf8(bytes)
+                && !text.contains('\0')
+            {
                 tree.files.insert(name.to_owned(), text);
             }
             tree.paths.insert(name.to_owned());

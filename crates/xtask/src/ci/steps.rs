@@ -91,7 +91,9 @@ fn doc_test(context: &Context) -> anyhow::Result<()> {
 
 fn build(context: &Context) -> anyhow::Result<()> {
     let cargo = run(&context.root, "cargo");
-    cargo.words("build --locked --release --package strandline --package strandline-fuzz").wait()
+    cargo
+        .words("build --locked --release --package strandline-cli --package strandline-fuzz")
+        .wait()
 }
 
 fn fuzz(context: &Context) -> anyhow::Result<()> {
