@@ -50,6 +50,7 @@ pub(super) const STEPS: &[Step] = &[
     always("doc-test", "examples in the documentation run", doc_test),
     always("build", "the release build", build),
     always("fuzz", "hostile bytes never panic", fuzz),
+    always("differential", "the same answers as Apache Kafka, field by field", differential),
     always("e2e", "real clients against the release build", e2e),
     only_full("bench-build", "the benches compile, librdkafka with them", bench_build),
 ];
@@ -80,9 +81,9 @@ fn test(context: &Context) -> anyhow::Result<()> {
     crash_cuts(context, cargo).wait()
 }
 
-/// How many cuts the crash matrix makes: a fixed sample, or every one.
+/// How many cuts the crash matrix makes.
 fn crash_cuts(context: &Context, command: super::process::Run) -> super::process::Run {
-    command.env("STRANDLINE_CRASH_CUTS", if context.full { "all" } else { "2000" })
+    command.env("STRANDLINE_CRASH_CUTS", if context.full { "10000" } else { "2000" })
 }
 
 fn doc_test(context: &Context) -> anyhow::Result<()> {
@@ -100,6 +101,13 @@ fn fuzz(context: &Context) -> anyhow::Result<()> {
     let seconds = if context.full { "300" } else { "20" };
     let fuzz = run(&context.root, context.root.join("target/release/strandline-fuzz"));
     fuzz.words("all --seconds").arg(seconds).wait()
+}
+
+fn differential(context: &Context) -> anyhow::Result<()> {
+    provision::kafka(context)?;
+    run(&context.root, "cargo")
+        .words("run --locked --quiet --package strandline-differential")
+        .wait()
 }
 
 fn e2e(context: &Context) -> anyhow::Result<()> {

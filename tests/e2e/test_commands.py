@@ -1,0 +1,114 @@
+"""The binary's own commands, as a person or a script runs them: output, errors, exit codes."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from broker import BINARY, Broker, Strandline
+from clients import Record, consume, create_topic, produce, topic_names
+
+pytestmark = pytest.mark.strandline
+
+
+def strandline(*words: str, stdin: str = "", broker: Broker | None = None) -> subprocess.CompletedProcess:
+    environment = dict(os.environ)
+    if broker is not None:
+        environment["STRANDLINE_BOOTSTRAP"] = broker.bootstrap
+    return subprocess.run(
+        [str(BINARY), *words], input=stdin, capture_output=True, text=True, timeout=60, env=environment
+    )
+
+
+def done(*words: str, stdin: str = "", broker: Broker | None = None) -> str:
+    result = strandline(*words, stdin=stdin, broker=broker)
+    assert result.returncode == 0, f"{words}: {result.stdout}\n{result.stderr}"
+    return result.stdout
+
+
+def test_a_topic_from_create_to_delete(broker: Broker, topic_name: str) -> None:
+    done("topic", "create", topic_name, "-p", "3", "-c", "retention.ms=1h", broker=broker)
+    listed = json.loads(done("topic", "list", "--format", "json", broker=broker))
+    [mine] = [one for one in listed if one["name"] == topic_name]
+    assert mine["partitions"] == 3
+    [described] = json.loads(done("topic", "describe", topic_name, "--format", "json", broker=broker))
+    assert described["name"] == topic_name and len(described["partitions"]) == 3
+    assert "3600000" in json.dumps(described)
+    refused = strandline("topic", "delete", topic_name, broker=broker)
+    assert (refused.returncode, refused.stdout) == (2, "") and "--yes" in refused.stderr
+    done("topic", "delete", topic_name, "--yes", broker=broker)
+    assert topic_name not in topic_names(broker.bootstrap)
+
+
+def test_lines_go_in_and_come_out(broker: Broker, topic_name: str) -> None:
+    done("produce", topic_name, stdin="one\ntwo\nthree\n", broker=broker)
+    assert [r.value for r in consume(broker.bootstrap, topic_name)] == [b"one", b"two", b"three"]
+    assert done("consume", topic_name, "-o", "start:end", "-f", "value", broker=broker) == "one\ntwo\nthree\n"
+
+
+def test_json_goes_round_byte_for_byte(broker: Broker, topic_name: str) -> None:
+    headers = (("a", b"1"), ("a", b"\xff"), ("n", None))
+    records = [Record(b"\x00\xfe", None, headers), Record(None, b"k"), Record("ü".encode(), b"", ())]
+    create_topic(broker.bootstrap, topic_name)
+    produce(broker.bootstrap, topic_name, records)
+    lines = done("consume", topic_name, "-o", "start:end", "-f", "json", broker=broker)
+    assert [json.loads(line)["offset"] for line in lines.splitlines()] == [0, 1, 2]
+    copy = f"{topic_name}-copy"
+    create_topic(broker.bootstrap, copy)
+    done("produce", "-f", "json", copy, stdin=lines, broker=broker)
+    back = [(r.key, r.value, r.headers) for r in consume(broker.bootstrap, copy)]
+    assert back == [(r.key, r.value, r.headers) for r in records]
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_every_codec_of_our_own_producer_is_read_by_librdkafka(broker: Broker, topic_name: str, codec: str) -> None:
+    text = "".join(f"line {i}\n" for i in range(1000))
+    done("produce", topic_name, "-z", codec, stdin=text, broker=broker)
+    found = [r.value.decode() for r in consume(broker.bootstrap, topic_name, check_crcs=True)]
+    assert found == text.splitlines()
+    assert done("consume", topic_name, "-o", "start:end", "-f", "value", broker=broker) == text
+
+
+def test_an_unknown_topic_is_told_with_a_suggestion(broker: Broker, topic: str) -> None:
+    result = strandline("topic", "describe", f"{topic}x", broker=broker)
+    assert result.returncode == 1
+    assert f'topic "{topic}x" does not exist' in result.stderr and topic in result.stderr.splitlines()[1]
+
+
+def test_a_broker_that_is_not_there_is_exit_code_3() -> None:
+    result = strandline("topic", "list", "-b", "127.0.0.1:1")
+    assert result.returncode == 3 and "cannot reach" in result.stderr and result.stdout == ""
+
+
+def test_segments_are_dumped(make_broker: Callable[..., Strandline], topic_name: str) -> None:
+    broker = make_broker().start()
+    create_topic(broker.bootstrap, topic_name)
+    produce(broker.bootstrap, topic_name, [Record(f"{i}".encode(), b"k") for i in range(100)], compression_codec="lz4")
+    assert broker.stop() == 0
+    [file] = [str(path) for path in broker.data.rglob("*.log")]
+    assert "lz4" in done("segment", "dump", file)
+    whole = done("segment", "dump", "--records", "--format", "json", file)
+    assert all(json.loads(line) for line in whole.splitlines())
+    damaged = Path(file).with_name("damaged.log")
+    content = bytearray(Path(file).read_bytes())
+    content[70] ^= 0xFF
+    damaged.write_bytes(content)
+    result = strandline("segment", "dump", str(damaged))
+    assert result.returncode == 4, result.stderr
+
+
+def test_a_consumer_that_is_interrupted_ends_with_its_signals_code(broker: Broker, topic: str) -> None:
+    command = [str(BINARY), "consume", topic, "-F", "-o", "start", "-b", broker.bootstrap, "-f", "value"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        produce(broker.bootstrap, topic, [Record(b"seen")])
+        assert process.stdout.readline() == b"seen\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) in (130, -signal.SIGINT)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()

@@ -1,0 +1,206 @@
+"""The broker as an operator meets it: start, ports, configuration, health, the folder, the end."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from broker import BINARY, Strandline
+from clients import Record, admin, consume, create_topic, delete_topic, produce, topic_names
+from confluent_kafka import TopicCollection
+from deadline import wait_until
+
+pytestmark = pytest.mark.strandline
+
+Make = Callable[..., Strandline]
+
+
+def get(broker: Strandline, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{broker.http}{path}", timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def serve(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess:
+    """A start that is expected to fail."""
+    command = [str(BINARY), "serve", "--data", str(folder), "--port", "0", "--http", "0", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=30, env={**os.environ, **environment})
+
+
+def test_health_and_metrics(broker: Strandline, topic: str) -> None:
+    produce(broker.bootstrap, topic, [Record(b"v")] * 10)
+    assert get(broker, "/livez")[0] == 200
+    assert get(broker, "/readyz")[0] == 200
+    status, metrics = get(broker, "/metrics")
+    assert status == 200 and re.search(r"^kafka_server_brokertopicmetrics_messagesin\w* \d+", metrics, re.MULTILINE)
+    assert get(broker, "/no-such-page")[0] == 404
+
+
+def test_sigterm_ends_in_order_and_the_next_start_is_clean(make_broker: Make, topic_name: str) -> None:
+    broker = make_broker().start()
+    create_topic(broker.bootstrap, topic_name)
+    produce(broker.bootstrap, topic_name, [Record(b"v")] * 100)
+    assert broker.stop() == 0
+    broker.start()
+    assert len(consume(broker.bootstrap, topic_name)) == 100
+
+
+def test_localhost_is_both_families(broker: Strandline) -> None:
+    for address in ("127.0.0.1", "::1"):
+        socket.create_connection((address, broker.port), timeout=5).close()
+
+
+def test_a_client_on_loopback_is_told_an_address_that_it_can_reach(broker: Strandline, topic: str) -> None:
+    [node] = admin(broker.bootstrap).list_topics(timeout=10).brokers.values()
+    assert node.port == broker.port
+    socket.create_connection((node.host, node.port), timeout=5).close()
+
+
+def test_a_folder_in_use_is_refused(make_broker: Make) -> None:
+    broker = make_broker().start()
+    result = serve(broker.data)
+    assert result.returncode != 0
+    assert str(broker.process.pid) in result.stderr or "in use" in result.stderr or "lock" in result.stderr
+
+
+def test_a_port_in_use_is_refused(make_broker: Make, tmp_path: Path) -> None:
+    broker = make_broker().start()
+    command = [str(BINARY), "serve", "--data", str(tmp_path / "other"), "--port", str(broker.port), "--http", "0"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert result.returncode != 0 and str(broker.port) in result.stderr
+
+
+def test_an_unknown_key_is_an_error_with_a_suggestion(tmp_path: Path) -> None:
+    result = serve(tmp_path / "data", "-c", "log.retention.mss=1")
+    assert result.returncode == 2 and "log.retention.ms" in result.stderr
+    file = tmp_path / "server.properties"
+    file.write_text("# a comment\nlog.retention.mss=1\n")
+    result = serve(tmp_path / "data", "--config", str(file))
+    assert result.returncode == 2 and "server.properties:2" in result.stderr
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_security_that_is_not_served_is_an_error(tmp_path: Path) -> None:
+    result = serve(tmp_path / "data", "-c", "listeners=SASL_PLAINTEXT://127.0.0.1:0")
+    assert result.returncode == 2
+
+
+def test_flags_go_over_the_environment_and_that_over_the_file(make_broker: Make, topic_name: str, tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("num.partitions=2\n")
+    ports = tmp_path / "ports"
+
+    def partitions(*words: str, **environment: str) -> int:
+        ports.unlink(missing_ok=True)
+        command = [str(BINARY), "serve", "--ephemeral", "--port", "0", "--http", "0", "--ports-file", str(ports)]
+        process = subprocess.Popen(
+            [*command, "--config", str(file), *words], env={**os.environ, **environment}, stderr=subprocess.DEVNULL
+        )
+        try:
+            wait_until("the ports are known", ports.exists)
+            port = int(re.search(r'"kafka":\s*(\d+)', ports.read_text())[1])
+            produce(f"127.0.0.1:{port}", topic_name, [Record(b"v")])
+            return len(admin(f"127.0.0.1:{port}").list_topics(topic_name, timeout=10).topics[topic_name].partitions)
+        finally:
+            process.kill()
+            process.wait()
+
+    assert partitions() == 2
+    assert partitions(KAFKA_NUM_PARTITIONS="3") == 3
+    assert partitions("-c", "num.partitions=4", KAFKA_NUM_PARTITIONS="3") == 4
+
+
+def test_topics_on_the_command_line_are_made(tmp_path: Path) -> None:
+    ports = tmp_path / "ports"
+    command = [str(BINARY), "serve", "--ephemeral", "--port", "0", "--http", "0", "--ports-file", str(ports)]
+    process = subprocess.Popen([*command, "--topic", "one", "--topic", "two:5"], stderr=subprocess.DEVNULL)
+    try:
+        wait_until("the ports are known", ports.exists)
+        port = int(re.search(r'"kafka":\s*(\d+)', ports.read_text())[1])
+        topics = admin(f"127.0.0.1:{port}").list_topics(timeout=10).topics
+        assert {name: len(topic.partitions) for name, topic in topics.items()} == {"one": 1, "two": 5}
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 0
+
+
+def test_it_ends_with_its_parent(tmp_path: Path) -> None:
+    ports = tmp_path / "ports"
+    command = f'"{BINARY}" serve --ephemeral --port 0 --http 0 --ports-file "{ports}" --exit-with-parent & echo $!; read line'
+    parent = subprocess.Popen(["sh", "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    child = int(parent.stdout.readline())
+    try:
+        wait_until("the ports are known", ports.exists)
+        parent.kill()
+        parent.wait()
+        wait_until("the child has ended", lambda: not is_running(child))
+    finally:
+        if is_running(child):
+            os.kill(child, signal.SIGKILL)
+        parent.stdin.close()
+        parent.stdout.close()
+
+
+def is_running(process: int) -> bool:
+    """Whether it lives; an ended one that nobody has waited for does not."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        return state != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def files_of(broker: Strandline) -> list[str]:
+    return [str(path.relative_to(broker.data)) for path in broker.data.rglob("*") if path.is_file()]
+
+
+def test_the_folder_is_laid_out_by_id_and_never_by_name(make_broker: Make, topic_name: str) -> None:
+    broker = make_broker(deletion_grace_ms=0).start()
+    create_topic(broker.bootstrap, topic_name, partitions=2)
+    produce(broker.bootstrap, topic_name, [Record(b"v" * 1000, partition=i % 2) for i in range(100)])
+    described = admin(broker.bootstrap).describe_topics(TopicCollection([topic_name]))[topic_name].result(timeout=10)
+    logs = [file for file in files_of(broker) if file.endswith(".log")]
+    assert len(logs) == 2
+    assert not any(topic_name in file for file in files_of(broker))
+    assert all(str(described.topic_id) in file for file in logs), f"{described.topic_id} in {logs}"
+    assert all(re.fullmatch(r"\d{20}\.log", Path(file).name) for file in logs)
+    delete_topic(broker.bootstrap, topic_name)
+    wait_until("the bytes are gone", lambda: not [f for f in files_of(broker) if f.endswith(".log")])
+
+
+def test_a_deletion_goes_on_after_a_crash(make_broker: Make, topic_name: str) -> None:
+    broker = make_broker(deletion_grace_ms=0).start()
+    names = [f"{topic_name}-{i}" for i in range(20)]
+    for name in names:
+        create_topic(broker.bootstrap, name, partitions=3)
+        produce(broker.bootstrap, name, [Record(b"v" * 100, partition=i % 3) for i in range(30)])
+    for future in admin(broker.bootstrap).delete_topics(names).values():
+        future.result(timeout=20)
+    broker.kill()
+    broker.start()
+    assert topic_names(broker.bootstrap) == set()
+    wait_until("the bytes are gone", lambda: not [f for f in files_of(broker) if f.endswith(".log")], seconds=60)
+
+
+def test_indexes_are_derived_data(make_broker: Make, topic_name: str) -> None:
+    """Whatever happens to an index, the broker starts and finds every record."""
+    broker = make_broker().start()
+    create_topic(broker.bootstrap, topic_name, segment_bytes=1_048_576)
+    produce(broker.bootstrap, topic_name, [Record(b"v" * 1000, timestamp=1_700_000_000_000 + i) for i in range(5000)])
+    assert broker.stop() == 0
+    indexes = [path for path in broker.data.rglob("*") if path.suffix in (".index", ".timeindex")]
+    assert indexes
+    for number, path in enumerate(indexes):
+        [path.unlink, lambda: path.write_bytes(b""), lambda: path.write_bytes(os.urandom(4096))][number % 3]()
+    broker.start()
+    for start in (0, 2500, 4999):
+        assert len(consume(broker.bootstrap, topic_name, start=start)) == 5000 - start
