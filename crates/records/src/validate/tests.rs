@@ -118,6 +118,18 @@ fn a_good_batch_stays_as_it_came() {
     }
 }
 
+#[test]
+fn a_good_batch_is_not_copied() {
+    for timestamp_type in [TimestampType::CreateTime, TimestampType::LogAppendTime] {
+        let bytes = good();
+        let place = bytes.as_ptr();
+        let rules = ProduceRules { timestamp_type, ..rules() };
+        let batch = validate(bytes, &rules, NOW).unwrap();
+        let sealed = batch.seal(Offset::new(1), LeaderEpoch::ZERO, NOW);
+        assert_eq!(sealed.bytes().as_ptr(), place, "{timestamp_type:?}");
+    }
+}
+
 /// Each row was asked of Apache Kafka 4.4; where we answer otherwise the row says so.
 #[test]
 fn framing_is_exactly_one_batch() {
