@@ -36,7 +36,8 @@ impl Bound {
         self.listeners.iter().map(TcpListener::local_addr).collect()
     }
 
-    pub(crate) fn into_listeners(self) -> Vec<TcpListener> {
+    /// The sockets, for whoever serves them.
+    pub fn into_listeners(self) -> Vec<TcpListener> {
         self.listeners
     }
 }

@@ -1,0 +1,172 @@
+//! `strandline config`: checks settings, shows where they come from, prints the reference.
+
+use clap::{Args, Subcommand};
+use strandline_model::config::reference_markdown;
+
+use super::OutputFormat;
+use crate::console;
+use crate::failure::Failure;
+use crate::serve::{Plan, ServeOptions};
+use crate::settings::{Shown, show};
+
+/// Checks settings, shows where they come from, prints the reference.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Config {
+    /// Reads a properties file (and the environment and -c) as `serve` would, and says what it means.
+    #[command(after_help = "Example:\n  strandline config check server.properties")]
+    Check(Check),
+    /// Prints every setting that is not the default, where it comes from and what it hides.
+    #[command(after_help = "Example:\n  strandline config show server.properties -c node.id=2")]
+    Show(Check),
+    /// Prints the reference of all keys, as Markdown.
+    #[command(after_help = "Example:\n  strandline config reference")]
+    Reference,
+}
+
+/// Where settings are read from.
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// A file of Kafka's server.properties form.
+    file: Option<String>,
+    /// A setting that overrides the file and the environment.
+    #[arg(short = 'c', value_name = "KEY=VALUE")]
+    assignments: Vec<String>,
+    /// Lets unknown keys pass with a warning.
+    #[arg(long)]
+    lenient_config: bool,
+    /// How to print.
+    #[arg(long, value_enum, default_value_t)]
+    format: OutputFormat,
+}
+
+impl Config {
+    pub(super) fn format(&self) -> OutputFormat {
+        match self {
+            Self::Check(check) | Self::Show(check) => check.format,
+            Self::Reference => OutputFormat::Text,
+        }
+    }
+
+    pub(super) fn run(self) -> Result<(), Failure> {
+        match self {
+            Self::Check(check) => {
+                let format = check.format;
+                let plan = check.plan()?;
+                console::line(&match format {
+                    OutputFormat::Text => checked_text(&plan),
+                    OutputFormat::Json => checked_json(&plan).to_string(),
+                });
+            }
+            Self::Show(check) => {
+                let format = check.format;
+                let plan = check.plan()?;
+                let shown = show(&plan.settings);
+                match format {
+                    OutputFormat::Text => shown.iter().for_each(|key| console::line(&text(key))),
+                    OutputFormat::Json => {
+                        let keys: Vec<_> = shown.iter().map(json).collect();
+                        console::line(&serde_json::Value::from(keys).to_string());
+                    }
+                }
+            }
+            Self::Reference => console::data(reference_markdown().as_bytes()),
+        }
+        Ok(())
+    }
+}
+
+impl Check {
+    fn plan(self) -> Result<Plan, Failure> {
+        let options = ServeOptions {
+            config: self.file,
+            assignments: self.assignments,
+            lenient: self.lenient_config,
+            ..ServeOptions::default()
+        };
+        let plan = Plan::make(options, std::env::vars_os())?;
+        for notice in plan.settings.notices() {
+            console::say(&format!("warning: {notice}"));
+        }
+        Ok(plan)
+    }
+}
+
+fn checked_text(plan: &Plan) -> String {
+    let mut lines = vec!["good".to_owned()];
+    for (name, value) in meaning(plan) {
+        lines.push(format!("  {name:<10} {value}"));
+    }
+    let without: Vec<(&str, &str)> = plan.settings.without_effect().collect();
+    if !without.is_empty() {
+        lines.push("without effect here:".to_owned());
+    }
+    lines.extend(without.iter().map(|(name, why)| format!("  {name}: {why}")));
+    lines.join("\n")
+}
+
+fn checked_json(plan: &Plan) -> serde_json::Value {
+    let mut object = serde_json::Map::new();
+    for (name, value) in meaning(plan) {
+        object.insert(name.to_owned(), value.into());
+    }
+    let without = plan.settings.without_effect();
+    let without = without.map(|(name, why)| serde_json::json!({"name": name, "why": why}));
+    object.insert("without_effect".to_owned(), without.collect());
+    object.into()
+}
+
+/// What the settings amount to.
+fn meaning(plan: &Plan) -> Vec<(&'static str, String)> {
+    let listed = |listeners: &[strandline_model::config::Listener]| {
+        let texts: Vec<String> = listeners.iter().map(ToString::to_string).collect();
+        texts.join(",")
+    };
+    let topic = plan.layers().topic_config(&strandline_model::config::Overrides::default());
+    let advertised = match plan.config.advertised_listeners.as_slice() {
+        [] => "auto: the address that each client used".to_owned(),
+        some => listed(some),
+    };
+    let limit = |limit: Option<u64>| limit.map_or("no limit".to_owned(), |n| n.to_string());
+    vec![
+        ("node", plan.config.node_id.to_string()),
+        ("listeners", listed(&plan.config.listeners)),
+        ("advertised", advertised),
+        ("http", listed(&plan.config.http_listeners)),
+        ("data", plan.storage.to_string()),
+        ("fsync", plan.config.storage_file_fsync.to_string()),
+        (
+            "retention",
+            format!(
+                "{} ms, {} bytes",
+                limit(topic.retention_ms),
+                limit(topic.retention_bytes.map(strandline_model::ByteCount::get)),
+            ),
+        ),
+    ]
+}
+
+fn text(shown: &Shown) -> String {
+    let mut text = format!("{}={}  ({})", shown.name, shown.value, shown.source);
+    if let Some(why) = shown.no_effect {
+        text += &format!("  no effect: {why}");
+    }
+    for (value, source) in &shown.shadowed {
+        text += &format!("\n  hides {value}  ({source})");
+    }
+    text
+}
+
+fn json(shown: &Shown) -> serde_json::Value {
+    let shadowed: Vec<_> = shown
+        .shadowed
+        .iter()
+        .map(|(value, source)| serde_json::json!({"value": value, "source": source}))
+        .collect();
+    serde_json::json!({
+        "name": shown.name,
+        "value": shown.value,
+        "source": shown.source,
+        "shadowed": shadowed,
+        "no_effect": shown.no_effect,
+    })
+}

@@ -1,0 +1,325 @@
+//! `strandline consume`: records of topics to stdout.
+//!
+//! Reads partitions directly, without a group. A range with an end is read up to the end that it
+//! had when the command began, and the command ends; without an end it goes on as records come.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use strandline_client::{Client, ClientError, ConsumedRecord, OffsetAt, SizeLimits};
+use strandline_model::{OffsetPoint, OffsetSpec, Timestamp};
+use strandline_wire::ErrorCode;
+
+use super::target::Target;
+use crate::console;
+use crate::failure::Failure;
+use crate::format::{OutputFormat, PlacedRecord, counted};
+
+/// What a person at a terminal sees first when no range is given.
+const LAST_RECORDS: u64 = 10;
+
+/// Prints records.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  strandline consume demo\n  strandline consume demo -o @-1h:end -f \
+                        '%p:%o %k=%v\\n'\n  strandline consume demo -o start -n 100 -f json"
+)]
+pub(crate) struct Consume {
+    /// The topics.
+    #[arg(required = true, value_name = "TOPIC")]
+    topics: Vec<String>,
+    /// Where to begin and end: start, end, 47, +2, -3, 5:9, :end, @2026-01-15, @-1h, @-1h:-10m
+    /// [default: the last 10 and then what comes on a terminal, else everything there is].
+    #[arg(short, long, allow_hyphen_values = true)]
+    offset: Option<OffsetSpec>,
+    /// Ends after so many records.
+    #[arg(short, long)]
+    num: Option<u64>,
+    /// Only these partitions.
+    #[arg(short, long, value_delimiter = ',')]
+    partitions: Vec<i32>,
+    /// text, json, value, raw, or a template of %t %p %o %d %k %v %h
+    /// [default: text on a terminal, else json].
+    #[arg(short, long)]
+    format: Option<OutputFormat>,
+    /// Goes on as records come, whatever the range's end.
+    #[arg(short = 'F', long)]
+    follow: bool,
+    /// Says nothing but errors.
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Where a partition is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cursor {
+    partition: i32,
+    next: i64,
+    /// `None` goes on for ever.
+    until: Option<i64>,
+}
+
+impl Cursor {
+    fn is_done(&self) -> bool {
+        self.until.is_some_and(|until| self.next >= until)
+    }
+}
+
+/// The borders of a partition when the command began.
+#[derive(Clone, Copy, Debug)]
+struct Borders {
+    start: i64,
+    end: i64,
+}
+
+/// What a run did.
+struct Printer {
+    format: OutputFormat,
+    limit: u64,
+    printed: u64,
+}
+
+impl Consume {
+    /// Errors are JSON when the records are.
+    pub(super) fn error_format(&self) -> super::OutputFormat {
+        match self.format {
+            Some(OutputFormat::Json) => super::OutputFormat::Json,
+            _ => super::OutputFormat::Text,
+        }
+    }
+
+    pub(super) async fn run(self, target: &Target) -> Result<(), Failure> {
+        let format = self.format.clone().unwrap_or_else(|| {
+            if console::stdout_is_terminal() { OutputFormat::Text } else { OutputFormat::Json }
+        });
+        let range = self.range();
+        let mut client = target.connect().await?;
+        let mut reads = Vec::new();
+        for topic in &self.topics {
+            match self.cursors(&mut client, topic, range).await {
+                Ok(cursors) => reads.push((topic.as_str(), cursors)),
+                Err(error) => return Err(target.explain_topic(&mut client, topic, &error).await),
+            }
+        }
+        let partitions: usize = reads.iter().map(|(_, cursors)| cursors.len()).sum();
+        let mut printer = Printer { format, limit: self.num.unwrap_or(u64::MAX), printed: 0 };
+        self.read_all(target, &mut client, &mut reads, &mut printer).await?;
+        if !self.quiet {
+            let was_limit = printer.printed == printer.limit;
+            let why = if was_limit { "as many as asked for" } else { "end reached" };
+            let records = counted(printer.printed, "record");
+            let partitions = counted(partitions as u64, "partition");
+            console::say(&format!("{records} from {partitions}, {why}"));
+        }
+        Ok(())
+    }
+
+    fn range(&self) -> OffsetSpec {
+        let range = self.offset.unwrap_or_else(|| {
+            if console::stdout_is_terminal() {
+                if !self.quiet {
+                    console::say(&format!(
+                        "reading from the last {LAST_RECORDS} of each partition; -o start for all"
+                    ));
+                }
+                OffsetSpec { from: OffsetPoint::BeforeEnd(LAST_RECORDS), until: None }
+            } else {
+                OffsetSpec { from: OffsetPoint::Start, until: Some(OffsetPoint::End) }
+            }
+        });
+        OffsetSpec { until: range.until.filter(|_| !self.follow), ..range }
+    }
+
+    async fn cursors(
+        &self,
+        client: &mut Client,
+        topic: &str,
+        range: OffsetSpec,
+    ) -> Result<Vec<Cursor>, ClientError> {
+        let cluster = client.cluster(Some(&[topic])).await?;
+        let found = cluster.topics.into_iter().next();
+        let unknown =
+            |code| ClientError::Broker { subject: format!("topic {topic}"), code, message: None };
+        let found = found.ok_or_else(|| unknown(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION))?;
+        if !found.error.is_none() {
+            return Err(unknown(found.error));
+        }
+        let mut cursors = Vec::new();
+        let wanted = |index: i32| self.partitions.is_empty() || self.partitions.contains(&index);
+        for partition in found.partitions.iter().filter(|partition| wanted(partition.index)) {
+            cursors.push(cursor(client, topic, partition.index, range).await?);
+        }
+        Ok(cursors)
+    }
+
+    /// Reads round after round until every cursor is done or enough was printed.
+    async fn read_all(
+        &self,
+        target: &Target,
+        client: &mut Client,
+        reads: &mut [(&str, Vec<Cursor>)],
+        printer: &mut Printer,
+    ) -> Result<(), Failure> {
+        // With several topics each waits its share, so that none holds the others up.
+        let mut limits = SizeLimits::new();
+        limits.max_wait_ms /= i32::try_from(reads.len()).unwrap_or(i32::MAX).max(1);
+        while printer.printed < printer.limit
+            && reads.iter().flat_map(|(_, cursors)| cursors).any(|cursor| !cursor.is_done())
+        {
+            for (topic, cursors) in reads.iter_mut() {
+                let outcome = read_once(client, topic, cursors, limits, printer).await;
+                if let Err(error) = outcome {
+                    return Err(target.explain_topic(client, topic, &error).await);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Fetches once from each partition of a topic that is not done, and prints what came.
+async fn read_once(
+    client: &mut Client,
+    topic: &str,
+    cursors: &mut [Cursor],
+    limits: SizeLimits,
+    printer: &mut Printer,
+) -> Result<(), ClientError> {
+    let positions: Vec<(i32, i64)> = cursors
+        .iter()
+        .filter(|cursor| !cursor.is_done())
+        .map(|cursor| (cursor.partition, cursor.next))
+        .collect();
+    if positions.is_empty() {
+        return Ok(());
+    }
+    for fetched in client.fetch_partitions(topic, &positions, limits).await? {
+        let wanted = |cursor: &&mut Cursor| cursor.partition == fetched.partition;
+        let Some(cursor) = cursors.iter_mut().find(wanted) else { continue };
+        let batches = match fetched.result {
+            Ok(batches) => batches,
+            Err(error) if error.code() == Some(ErrorCode::OFFSET_OUT_OF_RANGE) => {
+                let start =
+                    client.offset(topic, cursor.partition, OffsetAt::Earliest).await?.offset;
+                if start <= cursor.next {
+                    return Err(error);
+                }
+                console::say(&format!(
+                    "warning: {topic}-{}: records {} to {start} are gone, going on at {start}",
+                    cursor.partition, cursor.next
+                ));
+                cursor.next = start;
+                continue;
+            }
+            // The leader moved; the next round asks who leads now.
+            Err(error) if error.code().is_some_and(ErrorCode::is_retriable) => continue,
+            Err(error) => return Err(error),
+        };
+        let (records, next) = batches.records()?;
+        let until = cursor.until.unwrap_or(i64::MAX);
+        let within = records.iter().take_while(|record| record.offset < until);
+        printer.print(topic, cursor.partition, within);
+        cursor.next = next;
+        if printer.printed >= printer.limit {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+impl Printer {
+    fn print<'a>(
+        &mut self,
+        topic: &str,
+        partition: i32,
+        records: impl Iterator<Item = &'a ConsumedRecord>,
+    ) {
+        let mut out = Vec::new();
+        for record in records {
+            if self.printed >= self.limit {
+                break;
+            }
+            let placed = PlacedRecord {
+                topic,
+                partition,
+                offset: record.offset,
+                timestamp: record.timestamp,
+                key: record.key.as_deref(),
+                value: record.value.as_deref(),
+                headers: &record.headers,
+            };
+            self.format.write(&placed, self.printed, &mut out);
+            self.printed += 1;
+        }
+        console::data(&out);
+    }
+}
+
+async fn cursor(
+    client: &mut Client,
+    topic: &str,
+    partition: i32,
+    range: OffsetSpec,
+) -> Result<Cursor, ClientError> {
+    let start = client.offset(topic, partition, OffsetAt::Earliest).await?.offset;
+    let end = client.offset(topic, partition, OffsetAt::Latest).await?.offset;
+    let borders = Borders { start, end };
+    let next = offset_of(client, topic, partition, range.from, borders).await?;
+    let until = match range.until {
+        None => None,
+        // Beyond the end there is nothing to wait for: a range with an end ends.
+        Some(point) => Some(offset_of(client, topic, partition, point, borders).await?.min(end)),
+    };
+    Ok(Cursor { partition, next: next.max(start), until })
+}
+
+async fn offset_of(
+    client: &mut Client,
+    topic: &str,
+    partition: i32,
+    point: OffsetPoint,
+    borders: Borders,
+) -> Result<i64, ClientError> {
+    let time = match point {
+        OffsetPoint::Start => return Ok(borders.start),
+        OffsetPoint::End => return Ok(borders.end),
+        OffsetPoint::Exact(offset) => return Ok(offset.get()),
+        OffsetPoint::AfterStart(count) => return Ok(borders.start.saturating_add_unsigned(count)),
+        OffsetPoint::BeforeEnd(count) => {
+            return Ok(borders.end.saturating_sub_unsigned(count).max(borders.start));
+        }
+        OffsetPoint::At(time) => time,
+        OffsetPoint::Ago(span) => ago(SystemTime::now(), span),
+    };
+    let found = client.offset(topic, partition, OffsetAt::Time(time)).await?.offset;
+    // No record is that young.
+    Ok(if found < 0 { borders.end } else { found })
+}
+
+fn ago(now: SystemTime, span_ms: u64) -> Timestamp {
+    let now_ms = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    let then = now_ms.saturating_sub(u128::from(span_ms));
+    Timestamp::from_millis(i64::try_from(then).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_done_at_its_end() {
+        let cursor = |next, until| Cursor { partition: 0, next, until };
+        assert!(cursor(5, Some(5)).is_done());
+        assert!(!cursor(4, Some(5)).is_done());
+        assert!(!cursor(i64::MAX, None).is_done());
+    }
+
+    #[test]
+    fn a_span_before_the_epoch_ends_at_the_epoch() {
+        let now = UNIX_EPOCH + Duration::from_secs(10);
+        assert_eq!(ago(now, 4_000), Timestamp::from_millis(6_000));
+        assert_eq!(ago(now, u64::MAX), Timestamp::from_millis(0));
+    }
+}

@@ -1,0 +1,113 @@
+//! How a command ends when it does not end well: one error, an exit code, a way on.
+//!
+//! ```text
+//! error: topic "ordres" does not exist
+//!   did you mean "orders"?   list: strandline topic list
+//! ```
+
+use std::fmt;
+
+/// The exit codes of every command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// At least one item failed.
+    Failed = 1,
+    /// Usage, configuration or a missing confirmation.
+    Usage = 2,
+    /// Not reached, timed out or not ready: trying again makes sense.
+    Unreachable = 3,
+    /// A check is not satisfied: damage was found.
+    Unsatisfied = 4,
+}
+
+/// Why a command failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// The exit code.
+    pub(crate) exit: Exit,
+    /// A stable word for scripts.
+    pub(crate) code: &'static str,
+    /// Kafka's error code, when a broker answered with one.
+    pub(crate) kafka_code: Option<i16>,
+    /// What happened, without a full stop.
+    pub(crate) message: String,
+    /// What to do about it, one line each.
+    pub(crate) hints: Vec<String>,
+}
+
+impl Failure {
+    /// A failure without hints.
+    pub(crate) fn new(exit: Exit, code: &'static str, message: impl Into<String>) -> Self {
+        Self { exit, code, kafka_code: None, message: message.into(), hints: Vec::new() }
+    }
+
+    /// A mistake in how the command was called.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, "usage", message)
+    }
+
+    /// The same failure with one more hint.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// The same failure with Kafka's code.
+    #[must_use]
+    pub(crate) fn kafka_code(mut self, code: i16) -> Self {
+        self.kafka_code = Some(code);
+        self
+    }
+
+    /// One JSON object, as commands with `--format json` print it on stderr.
+    pub(crate) fn to_json(&self) -> String {
+        let mut object = serde_json::Map::new();
+        object.insert("error".to_owned(), self.code.into());
+        object.insert("message".to_owned(), self.message.as_str().into());
+        if let Some(code) = self.kafka_code {
+            object.insert("kafka_code".to_owned(), code.into());
+        }
+        if !self.hints.is_empty() {
+            object.insert("hint".to_owned(), self.hints.join("\n").into());
+        }
+        serde_json::Value::Object(object).to_string()
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.message)?;
+        for hint in &self.hints {
+            write!(f, "\n  {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure() -> Failure {
+        Failure::new(Exit::Failed, "unknown_topic", "topic \"ordres\" does not exist")
+            .kafka_code(3)
+            .hint("did you mean \"orders\"?")
+    }
+
+    #[test]
+    fn text_puts_the_way_on_below_the_error() {
+        assert_eq!(
+            failure().to_string(),
+            "error: topic \"ordres\" does not exist\n  did you mean \"orders\"?"
+        );
+    }
+
+    #[test]
+    fn json_is_one_object() {
+        assert_eq!(
+            failure().to_json(),
+            r#"{"error":"unknown_topic","hint":"did you mean \"orders\"?","kafka_code":3,"message":"topic \"ordres\" does not exist"}"#
+        );
+    }
+}

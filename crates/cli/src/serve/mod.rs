@@ -1,0 +1,16 @@
+//! Running a broker: what to start (a pure plan), starting it, and stopping it.
+
+mod banner;
+mod parent;
+mod plan;
+mod port_owner;
+mod ports;
+mod run;
+mod status;
+mod stop;
+mod storage;
+mod topic_spec;
+
+pub(crate) use plan::{Plan, ServeOptions};
+pub(crate) use run::run;
+pub(crate) use topic_spec::TopicSpec;

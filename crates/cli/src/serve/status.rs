@@ -1,0 +1,215 @@
+//! What HTTP tells of the broker: health while it starts, serves and stops, and what is counted.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use strandline_broker::{ApiMetrics, Broker, TopicStatus};
+use strandline_console::{
+    ApiStats, Check, Durations, ErrorCount, ListenerStats, PartitionStats, Snapshot, Status,
+    StorageStats, TopicStats,
+};
+use strandline_model::{NodeId, Timestamp};
+
+/// The broker as HTTP sees it. HTTP is served before the broker is ready, so that a long recovery
+/// can be watched.
+#[derive(Debug)]
+pub(crate) struct BrokerStatus {
+    node_id: NodeId,
+    started_at: Timestamp,
+    /// The listener's name.
+    listener: String,
+    broker: OnceLock<Arc<Broker>>,
+    /// Whether connections are accepted.
+    serving: AtomicBool,
+    draining: AtomicBool,
+}
+
+impl BrokerStatus {
+    /// A broker that begins to start.
+    pub(crate) fn new(node_id: NodeId, started_at: Timestamp, listener: String) -> Self {
+        Self {
+            node_id,
+            started_at,
+            listener,
+            broker: OnceLock::new(),
+            serving: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
+        }
+    }
+
+    /// Recovery is done. Only the first call counts.
+    pub(crate) fn recovered(&self, broker: Arc<Broker>) {
+        let _ = self.broker.set(broker);
+    }
+
+    /// Clients are served.
+    pub(crate) fn serving(&self) {
+        self.serving.store(true, Ordering::Release);
+    }
+
+    /// The stop has begun.
+    pub(crate) fn draining(&self) {
+        self.draining.store(true, Ordering::Release);
+    }
+}
+
+impl Status for BrokerStatus {
+    fn liveness(&self) -> Vec<Check> {
+        // Whoever asks gets this answer from the runtime whose life is in question.
+        vec![Check { name: "runtime", ok: true, detail: "answers".to_owned() }]
+    }
+
+    fn readiness(&self) -> Vec<Check> {
+        let check = |name, ok: bool, good: &str, bad: &str| Check {
+            name,
+            ok,
+            detail: if ok { good } else { bad }.to_owned(),
+        };
+        let mut checks = vec![
+            check("recovery", self.broker.get().is_some(), "done", "under way"),
+            check(
+                "listeners",
+                self.serving.load(Ordering::Acquire),
+                "accepting connections",
+                "not accepting connections yet",
+            ),
+            check(
+                "draining",
+                !self.draining.load(Ordering::Acquire),
+                "no",
+                "the broker is stopping",
+            ),
+        ];
+        if let Some(broker) = self.broker.get() {
+            let lacking: Vec<String> = broker
+                .space()
+                .into_iter()
+                .filter(|(_, space)| space.free.is_some_and(|free| free <= space.reserve))
+                .map(|(engine, space)| {
+                    format!("{engine}: {} bytes free", space.free.unwrap_or_default())
+                })
+                .collect();
+            let ok = lacking.is_empty();
+            let detail = if ok { "above its floor".to_owned() } else { lacking.join(", ") };
+            checks.push(Check { name: "disk", ok, detail });
+        }
+        checks
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let broker = self.broker.get();
+        let connections = broker.map_or(0, |broker| {
+            let metrics = broker.metrics();
+            metrics.connections_opened.get().saturating_sub(metrics.connections_closed.get())
+        });
+        Snapshot {
+            version: env!("CARGO_PKG_VERSION"),
+            revision: None,
+            node_id: self.node_id,
+            broker_count: 1,
+            started_at: self.started_at,
+            apis: broker.map(|broker| apis(broker)).unwrap_or_default(),
+            listeners: vec![ListenerStats { listener: self.listener.clone(), connections }],
+            topics: broker.map_or_else(Vec::new, |broker| {
+                broker.topics().into_iter().map(topic_stats).collect()
+            }),
+            storage: broker.map(|broker| storage(broker)).unwrap_or_default(),
+        }
+    }
+}
+
+/// What stands where an error code would: the broker counts answers, not codes.
+const ANY: &str = "ANY";
+
+fn apis(broker: &Broker) -> Vec<ApiStats> {
+    let called = broker.metrics().apis().iter().filter(|(_, api)| api.requests() > 0);
+    called
+        .map(|(key, api)| ApiStats {
+            request: key.name(),
+            answers: vec![ErrorCount { error: ANY, count: api.requests() }],
+            duration: durations(api),
+        })
+        .collect()
+}
+
+fn durations(api: &ApiMetrics) -> Durations {
+    let mut durations = Durations::default();
+    for (count, counter) in durations.buckets.iter_mut().zip(&api.buckets) {
+        *count = counter.get();
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a sum of seconds needs no more than 52 bits")]
+    let micros = api.micros.get() as f64;
+    durations.sum_seconds = micros / 1e6;
+    durations
+}
+
+fn topic_stats(topic: TopicStatus) -> TopicStats {
+    let rejected = topic.metrics.rejected_batches.get();
+    TopicStats {
+        received_bytes: topic.metrics.received_bytes.get(),
+        received_records: topic.metrics.received_records.get(),
+        sent_bytes: topic.metrics.sent_bytes.get(),
+        rejected: if rejected == 0 {
+            Vec::new()
+        } else {
+            vec![ErrorCount { error: ANY, count: rejected }]
+        },
+        partitions: topic
+            .open_partitions
+            .iter()
+            .map(|partition| PartitionStats {
+                partition: partition.index,
+                log_start: partition.log_start_offset,
+                log_end: partition.log_end_offset,
+                high_watermark: partition.high_watermark,
+                size: partition.size,
+                segments: partition.segment_count as u64,
+            })
+            .collect(),
+        topic: topic.name,
+    }
+}
+
+fn storage(broker: &Broker) -> Vec<StorageStats> {
+    let space = broker.space();
+    let known = |name: &str| strandline_model::config::StorageEngine::of_name(name);
+    space
+        .into_iter()
+        .filter_map(|(name, space)| {
+            Some(StorageStats {
+                engine: known(&name)?.name(),
+                used: space.used,
+                free: space.free,
+                fsync: None,
+                errors: Vec::new(),
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use strandline_broker::BUCKET_BOUNDS_MICROS;
+    use strandline_console::BUCKET_BOUNDS_SECONDS;
+
+    use super::*;
+
+    #[test]
+    fn the_broker_counts_in_the_buckets_that_are_published() {
+        let published = BUCKET_BOUNDS_SECONDS.map(std::time::Duration::from_secs_f64);
+        assert_eq!(BUCKET_BOUNDS_MICROS.map(std::time::Duration::from_micros), published);
+    }
+
+    #[test]
+    fn a_broker_is_ready_between_its_start_and_its_stop() {
+        let failing = |status: &BrokerStatus| -> Vec<&str> {
+            status.readiness().iter().filter(|check| !check.ok).map(|check| check.name).collect()
+        };
+        let status = BrokerStatus::new(NodeId::new(1), Timestamp::from_millis(0), "P".to_owned());
+        assert_eq!(failing(&status), ["recovery", "listeners"]);
+        status.serving();
+        status.draining();
+        assert_eq!(failing(&status), ["recovery", "draining"]);
+        assert!(status.snapshot().topics.is_empty());
+    }
+}
