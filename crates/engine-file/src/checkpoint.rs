@@ -110,7 +110,12 @@ impl Checkpoints {
             let Ok(frozen) = frozen.recv() else { break };
             let sequence = frozen.head.sequence;
             let result = frozen.run(disk);
+            // The failed segments count as clean from now on: a later snapshot would believe them.
+            let is_last = matches!(result, Err(CheckpointFailure::Segments(_)));
             queue.control(Control::Finish(Outcome { sequence, mark, result, waiting }));
+            if is_last {
+                break;
+            }
         }
         let mut state = self.state.lock();
         state.stopping = true;
