@@ -12,7 +12,7 @@ use super::log::{SegmentLog, State};
 use super::name::{FileKind, partition_dir};
 use super::roll::must_roll;
 use super::{Append, Placement, SegmentFacts};
-use crate::disk::{DiskFile, OpenMode};
+use crate::disk::DiskFile;
 
 /// Slices that go to the disk in one write. Reached: another write follows.
 const WRITE_SLICES_MAX: usize = 512;
@@ -110,9 +110,7 @@ impl SegmentLog {
         let interval = self.search().interval;
         segment.load_index(&self.store, interval)?;
         let key = segment.key(FileKind::Log);
-        let mode = if place.position == 0 { OpenMode::Either } else { OpenMode::Existing };
-        let file =
-            self.store.files.open(key, mode).map_err(|error| write_failed(&segment, error))?;
+        let file = self.store.open_file(key).map_err(|error| write_failed(&segment, error))?;
         let slices: Vec<&[u8]> = run.iter().map(|append| &append.batches.bytes()[..]).collect();
         let end = place.position + slices.iter().map(|slice| slice.len() as u64).sum::<u64>();
         let written = file.write_at(place.position, &slices);
@@ -188,7 +186,7 @@ impl SegmentLog {
         for kind in [FileKind::OffsetIndex, FileKind::TimeIndex] {
             self.store.remove_file(segment.key(kind))?;
         }
-        let file = self.store.files.open(segment.key(FileKind::Log), OpenMode::Either)?;
+        let file = self.store.files.create(segment.key(FileKind::Log))?;
         self.store.files.note_names_changed(partition_dir(self.id));
         if file.size()? > 0 {
             file.set_len(0)?;

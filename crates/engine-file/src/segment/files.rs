@@ -67,10 +67,21 @@ impl Files {
         if let Some(first) = state.touch(key) {
             return Ok(first);
         }
-        state.uses += 1;
-        let last_use = state.uses;
-        state.by_use.insert(last_use, key);
-        state.open.insert(key, Open { file: Arc::clone(&file), last_use });
+        state.insert(key, Arc::clone(&file));
+        let closing = state.evict(self.open_max);
+        drop(state);
+        drop(closing);
+        Ok(file)
+    }
+
+    /// The file, made unless it is there, for a segment that begins.
+    ///
+    /// Opened in any case: a file of that name that was removed may still be held open.
+    pub(super) fn create(&self, key: FileKey) -> io::Result<Arc<dyn DiskFile>> {
+        let file = self.disk.open(&key.path(), OpenMode::Either)?;
+        self.forget(key);
+        let mut state = self.state.lock();
+        state.insert(key, Arc::clone(&file));
         let closing = state.evict(self.open_max);
         drop(state);
         drop(closing);
@@ -146,6 +157,15 @@ impl Files {
 }
 
 impl State {
+    fn insert(&mut self, key: FileKey, file: Arc<dyn DiskFile>) {
+        self.uses += 1;
+        self.by_use.insert(self.uses, key);
+        let replaced = self.open.insert(key, Open { file, last_use: self.uses });
+        if let Some(replaced) = replaced {
+            self.by_use.remove(&replaced.last_use);
+        }
+    }
+
     fn touch(&mut self, key: FileKey) -> Option<Arc<dyn DiskFile>> {
         let open = self.open.get_mut(&key)?;
         self.uses += 1;

@@ -20,15 +20,13 @@ use super::store::SegmentStore;
 enum Verdict {
     /// The facts name its segment.
     Keep,
-    /// Its segment lies below the first that the facts name: dropped before, and to be removed in
-    /// paced steps.
+    /// Its segment begins below the end, but the facts do not name it: it was dropped before, or
+    /// superseded by one that they name. To be removed in paced steps.
     Dropped,
     /// Its segment begins at or beyond the end: never believed, or about to be written again.
     Remove,
     /// An index without its segment.
     RemoveOrphan,
-    /// A segment between those that the facts name. We never make one, so it is left for people.
-    Leave,
 }
 
 /// The decision table of opening, for a file of a segment that begins at `base_offset`.
@@ -45,10 +43,8 @@ fn verdict(
         Verdict::RemoveOrphan
     } else if base_offset >= end {
         Verdict::Remove
-    } else if known.first().is_none_or(|first| base_offset < *first) {
-        Verdict::Dropped
     } else {
-        Verdict::Leave
+        Verdict::Dropped
     }
 }
 
@@ -62,6 +58,10 @@ impl SegmentLog {
     ) -> Result<Self, StorageError> {
         check_facts(id, &facts, end)?;
         let found = store.files_of(id)?;
+        if !found.is_empty() {
+            // What an earlier process renamed or removed here may still come back after a crash.
+            store.files.note_names_changed(partition_dir(id));
+        }
         let known: BTreeSet<Offset> = facts.iter().map(|facts| facts.base_offset).collect();
         let logs = found.iter().filter(|key| key.kind == FileKind::Log);
         let found_logs: BTreeSet<Offset> = logs.map(|key| key.base_offset).collect();
@@ -80,7 +80,7 @@ impl SegmentLog {
                     dropped.push_back(store.dropped_segment(key)?);
                 }
                 // The index of a dropped segment goes with it.
-                Verdict::Keep | Verdict::Leave | Verdict::Dropped => {}
+                Verdict::Keep | Verdict::Dropped => {}
             }
         }
         if let Some(last) = facts.last() {
@@ -208,8 +208,8 @@ mod tests {
             (&known, 5, FileKind::Log, Verdict::Dropped),
             (&known, 5, FileKind::OffsetIndex, Verdict::Dropped),
             (&known, 6, FileKind::OffsetIndex, Verdict::RemoveOrphan),
-            (&known, 20, FileKind::Log, Verdict::Leave),
-            (&known, 20, FileKind::TimeIndex, Verdict::Leave),
+            (&known, 20, FileKind::Log, Verdict::Dropped),
+            (&known, 20, FileKind::TimeIndex, Verdict::Dropped),
             (&known, 50, FileKind::Log, Verdict::Remove),
             (&known, 60, FileKind::OffsetIndex, Verdict::Remove),
             (&known, 70, FileKind::OffsetIndex, Verdict::RemoveOrphan),

@@ -1,5 +1,6 @@
 //! Reading a log whole and checking everything that can be checked.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use strandline_model::{Offset, PartitionId, Timestamp};
@@ -63,6 +64,8 @@ impl SegmentLog {
     pub fn verify(&self) -> Result<Vec<Finding>, StorageError> {
         let mut findings = Vec::new();
         let segments = self.segments();
+        // Asked before the folder and again after: files come and go meanwhile.
+        let known_before = self.known();
         for segment in &segments {
             self.verify_batches(segment, &mut findings)?;
             let log = segment.key(FileKind::Log);
@@ -70,8 +73,7 @@ impl SegmentLog {
             check_entries(&self.store, log, &facts, &mut findings);
         }
         for base_offset in self.store.segments_of(self.id)? {
-            let is_known = self.knows(base_offset);
-            if !is_known {
+            if !known_before.contains(&base_offset) && !self.known().contains(&base_offset) {
                 let chunk = FileKey::new(self.id, base_offset, FileKind::Log).name();
                 let message = "file is not of this log".to_owned();
                 findings.push(Finding { chunk, position: 0, message });
@@ -80,10 +82,11 @@ impl SegmentLog {
         Ok(findings)
     }
 
-    fn knows(&self, base_offset: Offset) -> bool {
+    /// The segments that have files: those in use, and those that wait for their removal.
+    fn known(&self) -> BTreeSet<Offset> {
         let state = self.state.lock();
-        let mut all = state.segments.iter().chain(&state.dropped);
-        all.any(|segment| segment.base_offset == base_offset)
+        let all = state.segments.iter().chain(&state.dropped);
+        all.map(|segment| segment.base_offset).collect()
     }
 
     fn verify_batches(
@@ -101,7 +104,7 @@ impl SegmentLog {
         let (file, size) = match (opened, size) {
             (Ok(file), Ok(size)) => (file, size),
             // Dropped meanwhile.
-            _ if !self.knows(segment.base_offset) => return Ok(()),
+            _ if !self.known().contains(&segment.base_offset) => return Ok(()),
             (Err(error), _) | (_, Err(error)) => {
                 report(0, format!("file can't be read. error=`{error}`"));
                 return Ok(());

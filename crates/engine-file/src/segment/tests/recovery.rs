@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use strandline_storage::ErrorKind;
+use strandline_storage::{ErrorKind, Removal};
 
 use super::*;
 use crate::disk::OpenMode;
@@ -156,7 +156,20 @@ fn a_sound_log_has_no_findings_and_a_strange_file_is_one() {
     assert_eq!(log.verify().unwrap(), []);
     let strange = Path::new("logs/BwcHBwcHBwcHBwcHBwcHBw/0/00000000000000000003.log");
     disk.open(strange, OpenMode::New).unwrap();
-    let log = reopen(&store_on(&disk), &log);
     assert_eq!(log.verify().unwrap().len(), 1);
-    assert!(disk.contents(strange).is_some(), "what we did not make is left for people");
+}
+
+#[test]
+fn a_segment_that_was_superseded_is_removed() {
+    let disk = TestDisk::new();
+    let log = open_empty(&store_on(&disk));
+    append(&log, &singles(0, 30));
+    // Its unlinking was lost in a crash.
+    let strange = Path::new("logs/BwcHBwcHBwcHBwcHBwcHBw/0/00000000000000000003.log");
+    disk.open(strange, OpenMode::New).unwrap().write_at(0, &[&[1; 500]]).unwrap();
+    let log = reopen(&store_on(&disk), &log);
+    assert_eq!(log.verify().unwrap(), []);
+    while log.remove_dropped(ByteCount::new(100)).unwrap() != Removal::Done {}
+    assert!(disk.contents(strange).is_none());
+    assert_eq!(read_all(&log, 0), bytes_of(&singles(0, 30)));
 }
