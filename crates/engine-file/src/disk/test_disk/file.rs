@@ -56,7 +56,7 @@ impl DiskFile for TestFile {
         let mut state = self.state.lock();
         let length = index(length)?;
         state.record(Operation::SetLen { file: self.id, length })?;
-        state.cached(self.id).bytes.resize(length, 0);
+        Arc::make_mut(&mut state.cached(self.id).bytes).resize(length, 0);
         Ok(())
     }
 
@@ -82,7 +82,8 @@ impl DiskFile for TestFile {
         let range = index(position)?..index(position.saturating_add(length))?;
         let State { files, medium, .. } = &mut *state;
         let cached = files.get_mut(&self.id).expect("a file is created before it is used");
-        medium.reread(self.id, &mut cached.bytes, range);
+        let bytes: &mut Vec<u8> = Arc::make_mut(&mut cached.bytes);
+        medium.reread(self.id, bytes, range);
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::Operation;
 
@@ -52,7 +53,8 @@ enum NameOperation {
 
 #[derive(Clone, Debug, Default)]
 struct FileMedium {
-    durable: Vec<u8>,
+    /// Shared with images until one of them changes it.
+    durable: Arc<Vec<u8>>,
     changes: Vec<DataChange>,
 }
 
@@ -144,25 +146,27 @@ impl Medium {
     }
 
     /// The bytes of every file that are on the medium.
-    pub(super) fn contents(&self) -> impl Iterator<Item = (FileId, &[u8])> {
-        self.files.iter().map(|(id, file)| (*id, file.durable.as_slice()))
+    pub(super) fn contents(&self) -> impl Iterator<Item = (FileId, &Arc<Vec<u8>>)> {
+        self.files.iter().map(|(id, file)| (*id, &file.durable))
     }
 
     /// What a read of `[position, position + length)` finds once the clean pages are forgotten, given
     /// what memory holds: dirty ranges stay, the rest comes from the medium.
     pub(super) fn reread(&self, file: FileId, cached: &mut [u8], range: std::ops::Range<usize>) {
-        let file = &self.files[&file];
-        let dirty = |at: usize| {
-            file.changes.iter().any(|change| match change {
-                DataChange::Write { position, bytes } => {
-                    (*position..position + bytes.len()).contains(&at)
-                }
-                DataChange::SetLen(length) => at >= *length,
-            })
-        };
-        for at in range.start..range.end.min(cached.len()) {
-            if !dirty(at) {
-                cached[at] = file.durable.get(at).copied().unwrap_or(0);
+        let FileMedium { durable, changes } = &self.files[&file];
+        let range = range.start.min(cached.len())..range.end.min(cached.len());
+        let before = cached.to_vec();
+        for at in range.clone() {
+            cached[at] = durable.get(at).copied().unwrap_or(0);
+        }
+        for change in changes {
+            let dirty = match change {
+                DataChange::Write { position, bytes } => *position..position + bytes.len(),
+                DataChange::SetLen(length) => *length..cached.len(),
+            };
+            let dirty = dirty.start.max(range.start)..dirty.end.min(range.end);
+            if !dirty.is_empty() {
+                cached[dirty.clone()].copy_from_slice(&before[dirty]);
             }
         }
     }
@@ -193,7 +197,7 @@ impl FileMedium {
             match change {
                 DataChange::SetLen(length) => {
                     if crash.keeps(0) {
-                        self.durable.resize(length, 0);
+                        Arc::make_mut(&mut self.durable).resize(length, 0);
                     }
                 }
                 DataChange::Write { position, bytes } => {
@@ -205,19 +209,23 @@ impl FileMedium {
 
     fn persist_write(&mut self, position: usize, bytes: &[u8], crash: Crash) {
         let end = position + bytes.len();
+        if crash == Crash::DropAll {
+            return;
+        }
+        let durable = Arc::make_mut(&mut self.durable);
         // The length may reach the medium before the bytes do.
-        if crash.keeps(u64::MAX) && self.durable.len() < end {
-            self.durable.resize(end, 0);
+        if crash.keeps(u64::MAX) && durable.len() < end {
+            durable.resize(end, 0);
         }
         let mut at = position;
         while at < end {
             let sector = at / SECTOR_BYTES;
             let sector_end = end.min((sector + 1) * SECTOR_BYTES);
             if crash.keeps(sector as u64) {
-                if self.durable.len() < sector_end {
-                    self.durable.resize(sector_end, 0);
+                if durable.len() < sector_end {
+                    durable.resize(sector_end, 0);
                 }
-                self.durable[at..sector_end]
+                durable[at..sector_end]
                     .copy_from_slice(&bytes[at - position..sector_end - position]);
             }
             at = sector_end;

@@ -108,7 +108,8 @@ struct State {
 #[derive(Debug)]
 struct Cached {
     name: PathBuf,
-    bytes: Vec<u8>,
+    /// Shared with the medium until one of the two changes.
+    bytes: Arc<Vec<u8>>,
     modified: Timestamp,
 }
 
@@ -133,7 +134,9 @@ impl TestDisk {
         let modified = Timestamp::from_millis(0);
         let files: BTreeMap<_, _> = medium
             .contents()
-            .map(|(id, bytes)| (id, Cached { name: name_of(id), bytes: bytes.to_vec(), modified }))
+            .map(|(id, bytes)| {
+                (id, Cached { name: name_of(id), bytes: Arc::clone(bytes), modified })
+            })
             .collect();
         let next_file = files.last_key_value().map_or(0, |(id, _)| id + 1);
         let state = State {
@@ -195,7 +198,7 @@ impl TestDisk {
     pub fn contents(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
         let state = self.state.lock();
         let id = state.file_id(path.as_ref()).ok()?;
-        Some(state.files[&id].bytes.clone())
+        Some(state.files[&id].bytes.to_vec())
     }
 
     /// Every name on the disk, in order.
@@ -272,10 +275,11 @@ impl State {
         let now = self.now;
         let file = self.cached(id);
         let end = position + bytes.len();
-        if file.bytes.len() < end {
-            file.bytes.resize(end, 0);
+        let cached = Arc::make_mut(&mut file.bytes);
+        if cached.len() < end {
+            cached.resize(end, 0);
         }
-        file.bytes[position..end].copy_from_slice(bytes);
+        cached[position..end].copy_from_slice(bytes);
         file.modified = now;
         Ok(())
     }
@@ -300,7 +304,7 @@ impl Disk for TestDisk {
                 state.next_file += 1;
                 state.names.insert(path.to_owned(), Node::File(id));
                 let modified = state.now;
-                let cached = Cached { name: path.to_owned(), bytes: Vec::new(), modified };
+                let cached = Cached { name: path.to_owned(), bytes: Arc::default(), modified };
                 state.files.insert(id, cached);
                 Ok(self.file(id))
             }
