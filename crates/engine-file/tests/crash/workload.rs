@@ -1,0 +1,400 @@
+//! A mixed workload, from a seed: appends, metadata, trims, rolls, removals, restarts and faults.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use strandline_engine_file::disk::{Disk, Fault, Persisted, TestDisk};
+use strandline_engine_file::{FileEngine, FileEngineConfig};
+use strandline_model::{
+    ByteCount, LeaderEpoch, Offset, OffsetDelta, PartitionId, PartitionIndex, TopicId,
+};
+use strandline_storage::testkit::TestBatch;
+use strandline_storage::{
+    AppendError, CommitError, CommitLog, Durability, ErrorKind, LogSettings, LogStore, MetaBatch,
+    MetaStore, OpenLog, Opened, Removal, Table, Ticket,
+};
+
+use crate::check::{self, Moment};
+use crate::dice::Dice;
+use crate::oracle::{COUNTER, MetaState, Oracle, Trim};
+
+/// Logs that live through the whole workload.
+const LASTING: u32 = 4;
+
+/// Tries to restart an engine whose disk was made to fail. The faults are cleared before the first.
+const RESTARTS_MAX: usize = 3;
+
+/// Small enough that a workload fills several journal files and makes several checkpoints.
+pub(crate) fn config() -> FileEngineConfig {
+    let blocks = |count: u64| ByteCount::new(count * 4096);
+    FileEngineConfig {
+        journal_first_file: blocks(4),
+        journal_file: blocks(10),
+        journal_cap: blocks(64),
+        checkpoint_at: blocks(16),
+        open_files_max: 6,
+        cache_window: ByteCount::kib(8),
+        ..FileEngineConfig::tiny()
+    }
+}
+
+pub(crate) fn settings(durability: Durability) -> LogSettings {
+    LogSettings {
+        segment_bytes: ByteCount::kib(6),
+        segment_age: Duration::MAX,
+        index_interval_bytes: ByteCount::new(400),
+        durability,
+    }
+}
+
+pub(crate) fn partition(index: u32) -> PartitionId {
+    PartitionId::new(TopicId::from_bytes([0x11; 16]), PartitionIndex::new(index))
+}
+
+pub(crate) fn durability(id: PartitionId) -> Durability {
+    match id.index.get() {
+        2 => Durability::Interval(Duration::from_millis(1)),
+        3 => Durability::Never,
+        _ => Durability::Commit,
+    }
+}
+
+/// Runs `steps` steps; gives back the disk and what was promised.
+pub(crate) fn run(seed: u64, steps: usize) -> (TestDisk, Arc<Oracle>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let disk = TestDisk::new();
+    let oracle = Oracle::new(&disk);
+    runtime.block_on(async {
+        let mut workload = Workload {
+            running: Some(open_engine(&disk)),
+            disk: disk.clone(),
+            oracle: Arc::clone(&oracle),
+            dice: Dice::new(seed),
+            open: BTreeMap::new(),
+            outstanding: Vec::new(),
+            meta: MetaState::new(),
+            passing: LASTING,
+        };
+        for _ in 0..steps {
+            workload.step().await;
+        }
+        workload.settle().await;
+    });
+    (disk, oracle)
+}
+
+fn open_engine(disk: &TestDisk) -> Arc<FileEngine> {
+    let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+    FileEngine::open(disk, config()).expect("a disk without faults is opened").0
+}
+
+struct Workload {
+    /// `None` between two engines.
+    running: Option<Arc<FileEngine>>,
+    disk: TestDisk,
+    oracle: Arc<Oracle>,
+    dice: Dice,
+    open: BTreeMap<PartitionId, Handle>,
+    outstanding: Vec<(PartitionId, Offset, Ticket)>,
+    /// The rows as the last acknowledged commit left them.
+    meta: MetaState,
+    /// The log that lives until the next removal.
+    passing: u32,
+}
+
+#[derive(Clone)]
+struct Handle {
+    log: Arc<dyn CommitLog>,
+    epoch: LeaderEpoch,
+}
+
+impl Workload {
+    fn engine(&self) -> &FileEngine {
+        self.running.as_deref().expect("an engine runs between two steps")
+    }
+
+    async fn step(&mut self) {
+        let id = partition(self.dice.below(LASTING));
+        match self.dice.below(100) {
+            0..55 => self.append(id).await,
+            55..65 => self.settle().await,
+            65..77 => self.commit().await,
+            77..81 => self.trim(id).await,
+            81..84 => self.roll(id).await,
+            84..87 => self.save_state(id).await,
+            87..90 => self.append(partition(self.passing)).await,
+            90..92 => self.remove().await,
+            92..94 => drop(self.open.remove(&id)),
+            94 => self.restart(true).await,
+            95 => self.restart(false).await,
+            96 => self.fill_disk(id).await,
+            _ => self.fail_once(id).await,
+        }
+    }
+
+    /// The handle of a log, opened if it is not; the engine is restarted when it has failed.
+    async fn handle(&mut self, id: PartitionId) -> Handle {
+        if let Some(handle) = self.open.get(&id) {
+            return handle.clone();
+        }
+        let durability = durability(id);
+        self.oracle.adopt(id, durability);
+        for _ in 0..RESTARTS_MAX {
+            let request = OpenLog {
+                id,
+                at_least: LeaderEpoch::ZERO,
+                settings: settings(durability),
+                listener: self.oracle.listener(id),
+            };
+            match self.engine().open(request).await {
+                Ok(Opened { log, epoch, found }) => {
+                    let end = log.bounds().durable_end;
+                    let moment = Moment { cut: self.oracle.now(), keeps_pages: true };
+                    check::opened(&self.oracle, id, &*log, epoch, found, moment).await;
+                    self.oracle.reopened(id, end);
+                    let handle = Handle { log, epoch };
+                    self.open.insert(id, handle.clone());
+                    return handle;
+                }
+                Err(_) => self.mend().await,
+            }
+        }
+        panic!("a log opens once the disk works again");
+    }
+
+    async fn append(&mut self, id: PartitionId) {
+        let Handle { log, epoch } = self.handle(id).await;
+        for _ in 0..=self.dice.below(4) {
+            let records = 1 + self.dice.below(4);
+            let value_bytes = match self.dice.below(12) {
+                0 => 4000,
+                1..4 => 700,
+                _ => 30,
+            };
+            let at = log.bounds().written_end;
+            let sealed = TestBatch::of(records).value_bytes(value_bytes).seal(at, epoch);
+            self.oracle.submitting(id, &sealed);
+            match log.submit(at, sealed.clone()) {
+                Ok(ticket) => self.outstanding.push((id, sealed.next_offset(), ticket)),
+                Err(AppendError::Busy) => {
+                    self.settle().await;
+                    log.ready().await;
+                }
+                Err(AppendError::Moved { written_end }) => {
+                    panic!("nobody else appends. at=`{at}`, written_end=`{written_end}`")
+                }
+                Err(AppendError::Refused(error)) => {
+                    if error.kind() != ErrorKind::Full {
+                        self.open.remove(&id);
+                    }
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Waits for everything that was submitted.
+    async fn settle(&mut self) {
+        for (id, end, ticket) in std::mem::take(&mut self.outstanding) {
+            match ticket.await {
+                Ok(()) => {
+                    let now = self.oracle.now();
+                    let shown = self.oracle.log(id, |log| log.end_shown_by(now));
+                    assert!(shown >= end, "what is acknowledged is shown. {id} {end}");
+                }
+                Err(_) => drop(self.open.remove(&id)),
+            }
+        }
+    }
+
+    async fn commit(&mut self) {
+        let mut batch = MetaBatch::new();
+        for _ in 0..=self.dice.below(3) {
+            let table = Table::ALL[self.dice.index(Table::ALL.len())];
+            let key = format!("k{}", self.dice.below(20));
+            batch = if self.dice.one_in(3) {
+                batch.delete(table, key)
+            } else {
+                let size = self.dice.index(300);
+                batch.put(table, key, vec![b"abcdefghijklmnop"[self.dice.index(16)]; size])
+            };
+        }
+        let counter = (Table::Cluster.number(), Bytes::from_static(COUNTER));
+        batch = match self.meta.get(&counter) {
+            None => batch.expect_absent(Table::Cluster, COUNTER),
+            Some(value) => batch.expect_equals(Table::Cluster, COUNTER, value.clone()),
+        };
+        if self.dice.one_in(8) {
+            let refused = batch.clone().expect_equals(Table::Topics, "no such row", "x");
+            match self.engine().commit(refused).await {
+                Err(CommitError::Unexpected { index: 1 } | CommitError::Storage(_)) => {}
+                other => panic!("an expectation that does not hold is told: {other:?}"),
+            }
+        }
+        let (number, batch) = self.oracle.begin_commit(self.meta.clone(), batch);
+        match self.engine().commit(batch).await {
+            Ok(()) => {
+                let now = self.oracle.now();
+                let mut promises = self.oracle.state.lock();
+                promises.commits[number].acknowledged = Some(now);
+                self.meta = promises.meta_after(Some(number));
+            }
+            Err(CommitError::Unexpected { index }) => panic!("nobody else commits: {index}"),
+            Err(CommitError::Storage(_)) => self.mend().await,
+        }
+    }
+
+    async fn trim(&mut self, id: PartitionId) {
+        let log = self.handle(id).await.log;
+        let bounds = log.bounds();
+        let span = (bounds.durable_end - bounds.log_start).get();
+        let raise = i64::from(self.dice.below(1 + u32::try_from(span).expect("a short log")));
+        let log_start = bounds.log_start + OffsetDelta::new(raise);
+        let begun = self.oracle.now();
+        self.oracle.log(id, |log| log.trims.push(Trim { log_start, begun, acknowledged: None }));
+        let trimmed = log.trim(log_start).await;
+        let now = self.oracle.now();
+        if let Ok(bounds) = trimmed {
+            assert!(bounds.log_start >= log_start);
+            self.oracle.log(id, |log| {
+                log.trims.last_mut().expect("just pushed").acknowledged = Some(now);
+            });
+        } else {
+            drop(log);
+            self.lose(id).await;
+        }
+    }
+
+    async fn roll(&mut self, id: PartitionId) {
+        let log = self.handle(id).await.log;
+        if log.roll().await.is_err() {
+            drop(log);
+            self.lose(id).await;
+        }
+    }
+
+    async fn save_state(&mut self, id: PartitionId) {
+        let log = self.handle(id).await.log;
+        let at = log.bounds().durable_end;
+        let state = Bytes::from(format!("state {}", self.dice.next()));
+        self.oracle.log(id, |log| log.states.push((at, state.clone())));
+        if log.save_state(at, state).await.is_err() {
+            drop(log);
+            self.lose(id).await;
+        }
+    }
+
+    /// A step of the removal of the passing log, or all of it.
+    async fn remove(&mut self) {
+        let id = partition(self.passing);
+        self.oracle.adopt(id, durability(id));
+        self.settle().await;
+        self.open.remove(&id);
+        let begun = self.oracle.now();
+        self.oracle.log(id, |log| _ = log.removal.begun.get_or_insert(begun));
+        let steps = 1 + self.dice.below(6);
+        for _ in 0..steps {
+            let removed = self.engine().remove_some(id, ByteCount::kib(4)).await;
+            let now = self.oracle.now();
+            match removed {
+                Ok(Removal::Remaining(_)) => {
+                    self.oracle.log(id, |log| _ = log.removal.marked.get_or_insert(now));
+                }
+                Ok(Removal::Done) => {
+                    self.oracle.log(id, |log| log.removal.done = Some(now));
+                    self.passing += 1;
+                    break;
+                }
+                Err(_) => {
+                    self.mend().await;
+                    break;
+                }
+            }
+        }
+        if self.passing == id.index.get() {
+            // Nobody opens it again: another one takes its place, and this one is finished later or by
+            // whoever opens an image.
+            self.passing += 1;
+        }
+    }
+
+    /// Stops the engine, cleanly or as a killed process does, and starts another on the same disk.
+    async fn restart(&mut self, cleanly: bool) {
+        self.settle().await;
+        if cleanly {
+            // It may fail when the disk was made to fail.
+            drop(self.engine().close().await);
+        }
+        self.reboot().await;
+    }
+
+    async fn reboot(&mut self) {
+        self.open.clear();
+        self.outstanding.clear();
+        self.disk.clear_faults();
+        self.disk.set_capacity(None);
+        // The old engine ends with its last handle, and gives the folder's lock back.
+        drop(self.running.take());
+        let engine = self.running.insert(open_engine(&self.disk));
+        let number = check::meta(engine, &self.oracle, self.oracle.now()).await;
+        self.meta = self.oracle.state.lock().meta_after(number);
+    }
+
+    /// The disk fills up; appends fail; it has room again.
+    async fn fill_disk(&mut self, id: PartitionId) {
+        let used: usize =
+            self.disk.paths().iter().filter_map(|path| Some(self.disk.contents(path)?.len())).sum();
+        self.disk.set_capacity(Some(ByteCount::new((used + self.dice.index(6000)) as u64)));
+        for _ in 0..3 {
+            self.append(id).await;
+            self.commit().await;
+        }
+        self.settle().await;
+        self.disk.set_capacity(None);
+    }
+
+    /// Lets one of the next operations fail.
+    async fn fail_once(&mut self, id: PartitionId) {
+        let persisted = if self.dice.one_in(2) {
+            Persisted::Nothing
+        } else {
+            Persisted::Torn(self.dice.next())
+        };
+        let kind =
+            if self.dice.one_in(2) { io::ErrorKind::StorageFull } else { io::ErrorKind::Other };
+        let written = self.dice.index(6000);
+        let skip = self.dice.index(3);
+        let (path, fault) = match self.dice.below(8) {
+            0..3 => (".journal", Fault::Sync { persisted }),
+            3 => (".journal", Fault::Write { kind, written }),
+            4 => (".log", Fault::Write { kind, written }),
+            5 => (".log", Fault::Sync { persisted }),
+            6 => ("snapshot", Fault::Sync { persisted }),
+            _ => ("", Fault::SyncDir),
+        };
+        if matches!(fault, Fault::Sync { .. } | Fault::SyncDir) || path == ".journal" {
+            let now = self.oracle.now();
+            self.oracle.state.lock().sync_failed.get_or_insert(now);
+        }
+        self.disk.inject(path, skip, fault);
+        self.append(id).await;
+        self.commit().await;
+    }
+
+    async fn lose(&mut self, id: PartitionId) {
+        self.open.remove(&id);
+        self.mend().await;
+    }
+
+    /// After a failure: the disk works again, and the engine is asked whether it lives.
+    async fn mend(&mut self) {
+        self.disk.clear_faults();
+        self.disk.set_capacity(None);
+        if self.engine().list().await.is_err() {
+            self.reboot().await;
+        }
+    }
+}
