@@ -37,6 +37,12 @@ impl<'a> Fields<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
+    /// A number that only ever counts up by one. Nobody lives to see 2⁶²; a damaged one must not
+    /// overflow when it is counted on.
+    pub(crate) fn counter(&mut self) -> Option<u64> {
+        self.u64().filter(|&count| count < 1 << 62)
+    }
+
     pub(crate) fn i32(&mut self) -> Option<i32> {
         self.array().map(i32::from_be_bytes)
     }

@@ -116,10 +116,11 @@ fn parse(bytes: &[u8]) -> Option<LoadedSnapshot> {
     if version > VERSION {
         return Some(LoadedSnapshot::Newer(version));
     }
-    let sequence = GroupSequence(fields.u64()?);
-    let position = GroupPosition { generation: Generation(fields.u64()?), position: fields.u64()? };
-    let generation_max = Generation(fields.u64()?);
-    let (run, unclean_run) = (fields.u64()?, fields.u64()?);
+    let sequence = GroupSequence(fields.counter()?);
+    let position =
+        GroupPosition { generation: Generation(fields.counter()?), position: fields.u64()? };
+    let generation_max = Generation(fields.counter()?);
+    let (run, unclean_run) = (fields.counter()?, fields.counter()?);
     let clean = fields.u64()? == 1;
     let head = SnapshotHead { sequence, position, generation_max, run, unclean_run, clean };
     let rows_count = usize::try_from(fields.u64()?).ok()?;

@@ -206,9 +206,9 @@ impl GroupHeader {
             return None;
         }
         fields.u32()?;
-        let generation = Generation(fields.u64()?);
-        let sequence = GroupSequence(fields.u64()?);
-        let synced = GroupSequence(fields.u64()?);
+        let generation = Generation(fields.counter()?);
+        let sequence = GroupSequence(fields.counter()?);
+        let synced = GroupSequence(fields.counter()?);
         let length = fields.length()?;
         let entries_count = fields.u32()?;
         (length >= GROUP_HEADER_BYTES).then_some(Self {

@@ -80,8 +80,8 @@ impl FileHeader {
         if version > VERSION {
             return Some(ParsedHeader::Newer(version));
         }
-        let generation = Generation(fields.u64()?);
-        let first_sequence = GroupSequence(fields.u64()?);
+        let generation = Generation(fields.counter()?);
+        let first_sequence = GroupSequence(fields.counter()?);
         fields.u64()?;
         let file_bytes = fields.u64()?;
         let abandoned =

@@ -60,7 +60,7 @@ fn compressed(batch: &[u8], codec: Compression) -> Vec<u8> {
     out
 }
 
-fn built(count: usize, producer: Option<(i64, i16, i32)>) -> BytesMut {
+pub(super) fn built(count: usize, producer: Option<(i64, i16, i32)>) -> BytesMut {
     let mut builder = BatchBuilder::new();
     if let Some((id, epoch, sequence)) = producer {
         builder = builder.producer(ProducerStamp {
@@ -82,7 +82,7 @@ fn built(count: usize, producer: Option<(i64, i16, i32)>) -> BytesMut {
 }
 
 /// Makes the first batch as long as the input, and its checksum right.
-fn repair(input: &mut [u8]) {
+pub(super) fn repair(input: &mut [u8]) {
     if input.len() < CHECKED_FROM {
         return;
     }
@@ -142,7 +142,7 @@ fn one(batch: &BatchView<'_>) -> u64 {
     seal(batch);
     let unpacked = decompressed.map(drop);
     let shape = (attributes, crc, control.is_ok(), producer, end, unpacked);
-    kind_of((shape, "r".repeat(magnitude(read) as usize), batch.next_offset().is_some()))
+    kind_of((shape, magnitude(read), batch.next_offset().is_some()))
 }
 
 /// A batch whose numbers make a range can be sealed, and is then what was sealed.

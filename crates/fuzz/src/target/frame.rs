@@ -97,15 +97,13 @@ fn body_kind(api: Api, body: BytesMut) -> String {
 fn produce_kind(request: &produce::Request) -> String {
     let partitions = request.topics.iter().flat_map(|topic| &topic.partitions);
     let with_records = partitions.clone().filter(|partition| partition.records.is_some()).count();
-    let counts = (magnitude(request.topics.len()), magnitude(partitions.count()));
-    format!("{counts:?} {} {}", magnitude(with_records), request.transactional_id.is_some())
-        .replace(|letter: char| letter.is_ascii_digit(), "n")
+    let amounts = [request.topics.len(), partitions.count(), with_records].map(magnitude);
+    format!("{amounts:?} {}", request.transactional_id.is_some())
 }
 
 fn fetch_kind(request: &fetch::Request) -> String {
-    let partitions: usize = request.topics.iter().map(|topic| topic.partitions.len()).sum();
-    "t".repeat(magnitude(request.topics.len()) as usize)
-        + &"p".repeat(magnitude(partitions) as usize)
+    let partitions = request.topics.iter().map(|topic| topic.partitions.len()).sum();
+    format!("{:?}", [request.topics.len(), partitions].map(magnitude))
 }
 
 /// Reads a message, writes it, reads that: the two must be the same.
@@ -119,5 +117,5 @@ fn again<M: Message + Debug>(api: Api, body: BytesMut) -> Result<String, DecodeE
         let read = M::decode(written.freeze(), api.version()).expect("what we wrote can be read");
         assert_eq!(format!("{read:?}"), format!("{message:?}"), "changed on its way");
     }
-    Ok("m".repeat(magnitude(format!("{message:?}").len()) as usize))
+    Ok(magnitude(format!("{message:?}").len()))
 }

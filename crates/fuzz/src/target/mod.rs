@@ -1,6 +1,7 @@
 //! What is fuzzed: one file for each reader of foreign bytes.
 
 mod batch;
+mod folder;
 mod frame;
 mod state;
 
@@ -22,7 +23,15 @@ pub(crate) struct Target {
 }
 
 /// All of them.
-pub(crate) const TARGETS: &[Target] = &[frame::TARGET, batch::TARGET, state::TARGET];
+pub(crate) const TARGETS: &[Target] = &[
+    frame::TARGET,
+    batch::TARGET,
+    state::TARGET,
+    folder::journal::TARGET,
+    folder::index::TARGET,
+    folder::snapshot::TARGET,
+    folder::segment::TARGET,
+];
 
 /// A number for a kind of answer: that of its text without the digits, which change with each input.
 fn kind_of(answer: impl Debug) -> u64 {
@@ -31,7 +40,7 @@ fn kind_of(answer: impl Debug) -> u64 {
     fnv(text.as_bytes())
 }
 
-/// A coarse number for an amount: 0, 1, 2, 4, 8, ….
-fn magnitude(amount: usize) -> u32 {
-    usize::BITS - amount.leading_zeros()
+/// A coarse word for an amount, without digits: none, 1, 2 or 3, 4 to 7, ….
+fn magnitude(amount: usize) -> String {
+    "m".repeat((usize::BITS - amount.leading_zeros()) as usize)
 }

@@ -44,8 +44,7 @@ fn run(input: &[u8]) -> u64 {
         Ok(mut state) => {
             let again = PartitionState::decode(state.encode()).expect("what we wrote can be read");
             assert_eq!(again, state, "changed on its way");
-            let shape =
-                ("p".repeat(magnitude(state.producers.len()) as usize), state.epochs.latest());
+            let shape = (magnitude(state.producers.len()), state.epochs.latest());
             state.trim(Offset::new(6));
             kind_of((shape, state.producers.is_empty()))
         }
