@@ -108,7 +108,7 @@ impl Connection {
         arrived_at: Duration,
     ) -> Result<Started, Disconnect> {
         let request = produce::Request::decode(body, header.api)?;
-        let produce = api::produce::begin(&self.broker, request).await;
+        let produce = api::produce::begin(&self.broker, request, header.api.version()).await;
         if produce.wants_answer {
             return Ok(Started::Waiting(PendingReply {
                 broker: Arc::clone(&self.broker),

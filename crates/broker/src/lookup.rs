@@ -1,6 +1,6 @@
 //! Finding offsets by time: the engine finds the batch, the batch's records say the rest.
 
-use strandline_model::{ByteCount, LeaderEpoch, Offset, Timestamp};
+use strandline_model::{ByteCount, LeaderEpoch, Limits, Offset, Timestamp};
 use strandline_records::batches;
 use strandline_storage::{ErrorKind, Minimum, ReadError, ReadLimit, StorageError};
 
@@ -8,8 +8,6 @@ use crate::partition::{Partition, into_memory};
 
 /// Bytes read at a time when the batch that the engine found has nothing after all.
 const STEP: ByteCount = ByteCount::mib(1);
-/// The most that one batch may decompress to: what is larger is answered as damaged.
-const DECOMPRESSED_BYTES_MAX: ByteCount = ByteCount::mib(64);
 
 /// A record that was found, as the wire tells of it; −1 stands for what is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +72,7 @@ fn search(
         let batch = batch.map_err(|error| damaged().caused_by(error))?;
         after = batch.next_offset().ok_or_else(damaged)?;
         let found = batch
-            .first_record_since(at, log_start, DECOMPRESSED_BYTES_MAX)
+            .first_record_since(at, log_start, Limits::production().batch_decompressed_bytes_max)
             .map_err(|error| damaged().caused_by(error))?;
         if let Some(record) = found {
             let position = Position {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use strandline_model::ByteCount;
+use strandline_model::Limits;
 use strandline_model::config::{
     BrokerConfig, BrokerLayers, CompressionType, Described, FsyncPolicy, Overrides, Scope,
     SetError, StorageEngine, TimestampType as ConfiguredTimestampType, TopicConfig,
@@ -11,10 +11,6 @@ use strandline_model::config::{
 };
 use strandline_records::{Codec, ProduceRules, TargetCompression, TimestampType};
 use strandline_storage::{Durability, LogSettings};
-
-/// The most that a batch may decompress to where the broker has to look inside: far above what
-/// producers send, far below what fills memory.
-const DECOMPRESSED_BYTES_MAX: ByteCount = ByteCount::mib(64);
 
 /// A topic's configuration, in the shapes that its users need.
 #[derive(Clone, Debug)]
@@ -160,7 +156,7 @@ fn produce_rules(config: &TopicConfig) -> ProduceRules {
         requires_keys: config.cleanup_policy.compact,
         compression: target_compression(config),
         validate_compressed: config.validate_compressed,
-        decompressed_bytes_max: DECOMPRESSED_BYTES_MAX,
+        decompressed_bytes_max: Limits::production().batch_decompressed_bytes_max,
     }
 }
 

@@ -14,6 +14,10 @@ use crate::connection::{Context, serve};
 /// Connections that wait for a worker to take them. Reached: accepting waits.
 const HANDOVER_MAX: usize = 256;
 
+/// Threads of one worker for what may block: cold reads, compression. Reached: the work queues, and
+/// its connections wait.
+const BLOCKING_THREADS_MAX: usize = 4;
+
 /// A connection on its way to a worker.
 #[derive(Debug)]
 pub(crate) struct Accepted {
@@ -35,6 +39,7 @@ impl Worker {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .thread_name(format!("blocking-{index}"))
+            .max_blocking_threads(BLOCKING_THREADS_MAX)
             .build()?;
         let thread = std::thread::Builder::new()
             .name(format!("worker-{index}"))

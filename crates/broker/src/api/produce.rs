@@ -6,9 +6,13 @@
 
 use std::sync::Arc;
 
+use bytes::BytesMut;
 use smallvec::SmallVec;
 use strandline_model::Timestamp;
-use strandline_records::{InvalidBatch, RejectedRecord, TimestampType, ValidBatch, validate};
+use strandline_records::{
+    Compression, InvalidBatch, RejectedRecord, TargetCompression, TimestampType, ValidBatch,
+    only_batch, validate,
+};
 use strandline_storage::{ErrorKind, StorageError};
 use strandline_wire::produce::{
     PartitionRequest, PartitionResponse, RecordError, Request, Response, TopicRequest,
@@ -20,12 +24,19 @@ use super::{name_of, text};
 use crate::metrics::Metrics;
 use crate::partition::{AppendFailure, Appended, Partition, PartitionSlot, SlotError};
 use crate::partitions::Partitions;
+use crate::settings::TopicSettings;
 use crate::topic::Topic;
 use crate::{Broker, error_code};
 
 /// Times that an append is tried when the engine is busy or the log died: each wait is for the
 /// engine's own signal, so more tries than this mean that it does not recover.
 const TRIES_MAX: u32 = 1_000;
+
+/// The first version in which a batch may be compressed with zstd (KIP-110).
+const ZSTD_FROM: i16 = 7;
+/// Smaller batches are compressed or looked into where they arrive: a hop to another thread and
+/// back would cost as much.
+const COSTLY_BYTES_MIN: usize = 16 * 1024;
 
 /// A Produce request whose batches are submitted.
 #[derive(Debug)]
@@ -57,7 +68,7 @@ struct Submitted {
 }
 
 /// Appends every partition's batch.
-pub(crate) async fn begin(broker: &Broker, request: Request) -> PendingProduce {
+pub(crate) async fn begin(broker: &Broker, request: Request, version: i16) -> PendingProduce {
     let wants_answer = request.acks != 0;
     let refusal = match request.acks {
         -1..=1 => None,
@@ -78,7 +89,7 @@ pub(crate) async fn begin(broker: &Broker, request: Request) -> PendingProduce {
         let mut pending = SmallVec::with_capacity(partitions.len());
         for asked in partitions {
             pending.push(match &found {
-                Ok(known) => begin_partition(broker, known, &topic, asked).await,
+                Ok(known) => begin_partition(broker, known, &topic, asked, version).await,
                 Err(error) => {
                     PendingPartition::Refused(PartitionResponse::failed(asked.index, *error))
                 }
@@ -94,6 +105,7 @@ async fn begin_partition(
     topic: &Arc<Topic>,
     named: &TopicRef,
     asked: PartitionRequest,
+    version: i16,
 ) -> PendingPartition {
     let PartitionRequest { index, records } = asked;
     let refused = |error| PendingPartition::Refused(PartitionResponse::failed(index, error));
@@ -102,7 +114,11 @@ async fn begin_partition(
     };
     let settings = topic.settings();
     let now = broker.environment().now();
-    let batch = match validate(records.unwrap_or_default(), &settings.produce, now) {
+    let records = records.unwrap_or_default();
+    if version < ZSTD_FROM && is_compressed_with(&records, Compression::Zstd) {
+        return refused(ErrorCode::UNSUPPORTED_COMPRESSION_TYPE);
+    }
+    let batch = match check(records, &settings, now).await {
         Ok(batch) => batch,
         Err(invalid) => {
             Metrics::batch_refused(topic);
@@ -132,6 +148,30 @@ async fn begin_partition(
             })
         }
     }
+}
+
+/// Checks a batch against its topic's rules: here, unless that may take long.
+async fn check(
+    records: BytesMut,
+    settings: &Arc<TopicSettings>,
+    now: Timestamp,
+) -> Result<ValidBatch, InvalidBatch> {
+    let rules = &settings.produce;
+    let looks_inside = rules.requires_keys || rules.validate_compressed;
+    let is_costly = rules.compression != TargetCompression::Producer
+        || looks_inside && !is_compressed_with(&records, Compression::None);
+    if !is_costly || records.len() < COSTLY_BYTES_MIN {
+        return validate(records, rules, now);
+    }
+    // Compressing a batch takes milliseconds, and this thread serves others.
+    let settings = Arc::clone(settings);
+    let checked = tokio::task::spawn_blocking(move || validate(records, &settings.produce, now));
+    checked.await.expect("validation never panics, and is not given up while its connection lives")
+}
+
+fn is_compressed_with(records: &[u8], codec: Compression) -> bool {
+    let batch = only_batch(records);
+    batch.is_ok_and(|batch| batch.attributes().compression() == Some(codec))
 }
 
 /// Why an append did not happen after all tries.
