@@ -36,8 +36,6 @@ pub struct FileEngine {
 pub(crate) struct Running {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Held for as long as the threads may write.
-    lock: Mutex<Option<DiskLock>>,
 }
 
 /// What the threads and all handles share.
@@ -64,7 +62,7 @@ impl FileEngine {
         disk: Arc<dyn Disk>,
         config: FileEngineConfig,
     ) -> Result<(Arc<Self>, RecoveryReport), OpenError> {
-        let lock = take_lock(&*disk)?;
+        let lock = Arc::new(take_lock(&*disk)?);
         let segments = SegmentStore::new(Arc::clone(&disk), config.segment_options());
         let recovered = recovery::recover(&disk, &segments)?;
         let thread = |source| OpenError::Io { what: "start thread", source };
@@ -95,19 +93,22 @@ impl FileEngine {
         });
         let committer = Committer::new(Arc::clone(&shared), writer);
         let for_checkpoints = Arc::clone(&shared);
+        // The folder stays locked for as long as one of them may write.
+        let (for_commit, for_checkpoint) = (Arc::clone(&lock), lock);
         // The order in which they are joined: whoever asks before whoever answers.
         let mut threads = Vec::new();
         threads.push(spawn("checkpoint", move || {
             for_checkpoints.checkpoints.run(&*for_checkpoints.disk, &for_checkpoints.queue);
+            drop(for_checkpoint);
         })?);
-        threads.push(spawn("commit", move || committer.run())?);
+        threads.push(spawn("commit", move || {
+            committer.run();
+            drop(for_commit);
+        })?);
         // Ends when the last handle is gone and `Shared` with it; nothing waits for it.
         drop(spawn("sweep", move || sweeper::run(&to_sweep))?);
-        let running = Arc::new(Running {
-            shared: Arc::clone(&shared),
-            threads: Mutex::new(threads),
-            lock: Mutex::new(Some(lock)),
-        });
+        let running =
+            Arc::new(Running { shared: Arc::clone(&shared), threads: Mutex::new(threads) });
         Ok((Arc::new(Self { shared, running }), recovered.report))
     }
 
@@ -132,12 +133,16 @@ impl Running {
         self.shared.queue.close(StorageError::new(ErrorKind::Closed, "file engine is closed"));
         self.shared.checkpoints.stop();
         self.shared.queue.stop();
+        let threads: Vec<_> = self.threads.lock().drain(..).collect();
         let this = std::thread::current().id();
-        for thread in self.threads.lock().drain(..).filter(|thread| thread.thread().id() != this) {
+        // A listener that let go of the last handle runs on one of them: it can't wait for itself.
+        if threads.iter().any(|thread| thread.thread().id() == this) {
+            return;
+        }
+        for thread in threads {
             // A panic of the thread was printed by it, and its waiters have been told.
             drop(thread.join());
         }
-        drop(self.lock.lock().take());
     }
 }
 

@@ -35,6 +35,8 @@ mod space;
 mod store;
 mod sweeper;
 mod tables;
+#[cfg(test)]
+mod tests;
 
 pub use config::FileEngineConfig;
 pub use engine::FileEngine;

@@ -112,8 +112,9 @@ impl Committer {
             }
             Err(WriteFailure::Broken(error)) => {
                 let error = StorageError::io("write journal", error);
-                self.fail_group(&error);
+                // First: until the next file says so, a start could still read the group.
                 self.abandon_file(&error);
+                self.fail_group(&error);
             }
         }
         self.after_group();

@@ -1,7 +1,7 @@
 //! The files of the journal that are not in use: made, filled with zeros, recycled, removed.
 //!
 //! A thread of its own does the slow part, so that the commit thread finds the next file ready. When
-//! it does not, it makes one itself and waits for it.
+//! it does not, it waits for the one under way, or makes one itself.
 
 use std::collections::VecDeque;
 use std::io;
@@ -34,6 +34,8 @@ struct Shared {
     disk: Arc<dyn Disk>,
     state: Mutex<State>,
     work: Condvar,
+    /// A wanted file was made, or could not be.
+    made: Condvar,
 }
 
 #[derive(Debug)]
@@ -61,7 +63,7 @@ impl JournalFiles {
             discarded: VecDeque::new(),
             stopping: false,
         });
-        let shared = Arc::new(Shared { disk, state, work: Condvar::new() });
+        let shared = Arc::new(Shared { disk, state, work: Condvar::new(), made: Condvar::new() });
         let worker = Arc::clone(&shared);
         let thread =
             Builder::new().name("strandline-journal".to_owned()).spawn(move || worker.run())?;
@@ -77,14 +79,21 @@ impl JournalFiles {
         }
     }
 
-    /// A file of at least `bytes_min`: a spare one, or else one made at once of `bytes`.
+    /// A file of at least `bytes_min`: a spare one, the one that is being made, or else one made at
+    /// once of `bytes`.
     pub(crate) fn take(&self, bytes_min: u64, bytes: u64) -> io::Result<SpareFile> {
         let slot = {
             let mut state = self.shared.state.lock();
-            if let Some(index) = state.spare.iter().position(|spare| spare.bytes >= bytes_min) {
-                return Ok(state.spare.swap_remove(index));
+            loop {
+                let found = state.spare.iter().position(|spare| spare.bytes >= bytes_min);
+                if let Some(index) = found {
+                    return Ok(state.spare.swap_remove(index));
+                }
+                if state.wanted.is_none_or(|wanted| wanted < bytes_min) {
+                    break state.take_slot();
+                }
+                self.shared.made.wait(&mut state);
             }
-            state.take_slot()
         };
         self.shared.make(slot, bytes.max(bytes_min))
     }
@@ -140,6 +149,7 @@ impl Shared {
                     let mut state = self.state.lock();
                     state.wanted = None;
                     state.spare.extend(made.ok());
+                    self.made.notify_all();
                 }
                 Work::Remove(slot) => {
                     // A file that stays is found by the next start and reused there.

@@ -1,0 +1,166 @@
+//! Failed writes and syncs, of the journal and of segments.
+
+use std::io;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use strandline_model::{ByteCount, LeaderEpoch, Offset};
+use strandline_storage::testkit::{Subject, TestBatch, settings};
+use strandline_storage::{
+    AppendError, CommitError, Durability, ErrorKind, Found, LogSettings, LogStore, MetaBatch,
+    MetaStore, Table,
+};
+
+use super::Running;
+use crate::FileEngineConfig;
+use crate::disk::{Crash, Fault, Persisted, TestDisk};
+use crate::journal::BLOCK_BYTES;
+
+/// Everything goes to the first file, which no thread but the one that commits touches.
+fn one_file() -> FileEngineConfig {
+    let journal_first_file = ByteCount::new(64 * BLOCK_BYTES);
+    FileEngineConfig { journal_first_file, ..FileEngineConfig::tiny() }
+}
+
+async fn assert_dead(subject: &Subject) {
+    subject.heard.death().await;
+    let at = subject.log.bounds().written_end;
+    let refused = subject.log.submit(at, TestBatch::of(1).seal(at, subject.epoch));
+    let Err(AppendError::Refused(error)) = refused else { panic!("{refused:?}") };
+    assert_eq!(error.kind(), ErrorKind::Closed);
+    assert_eq!(subject.log.roll().await.unwrap_err().kind(), ErrorKind::Closed);
+}
+
+#[tokio::test]
+async fn a_failed_journal_sync_fails_what_waited_and_nothing_else() {
+    for persisted in [Persisted::Nothing, Persisted::Torn(3), Persisted::Torn(4)] {
+        let disk = TestDisk::new();
+        let running = Running::with(&disk, one_file());
+        let (hit, other) = (running.open(0).await, running.open(1).await);
+        let mut kept = hit.append_some(3).await;
+        let other_kept = other.append_some(2).await;
+        disk.inject("0000.journal", 0, Fault::Sync { persisted });
+        let (_, ticket) = hit.submit(TestBatch::of(5)).await;
+        ticket.await.unwrap_err();
+        assert_dead(&hit).await;
+        assert_eq!(hit.log.bounds().durable_end, Offset::new(6));
+        other.assert_holds(&other_kept).await;
+        other.append(TestBatch::of(1)).await;
+
+        let again = running.open(0).await;
+        assert_eq!((again.found, again.epoch), (Found::Unclean, LeaderEpoch::new(1)));
+        again.assert_holds(&kept).await;
+        kept.push(again.append(TestBatch::of(2)).await);
+
+        for crash in [Crash::KeepAll, Crash::DropAll, Crash::Torn(9)] {
+            let recovered = Running::on(&disk.after(crash));
+            recovered.open(0).await.assert_holds(&kept).await;
+            assert_eq!(recovered.open(1).await.log.bounds().durable_end, Offset::new(4));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_failed_segment_write_kills_that_log_only() {
+    let disk = TestDisk::new();
+    let running = Running::with(&disk, one_file());
+    let (hit, other) = (running.open(0).await, running.open(1).await);
+    let mut kept = hit.append_some(3).await;
+    disk.inject("/0/", 0, Fault::Write { kind: io::ErrorKind::StorageFull, written: 7 });
+    let (_, ticket) = hit.submit(TestBatch::of(5)).await;
+    let waiting = hit.log.durable(Offset::new(11));
+    assert_eq!(ticket.await.unwrap_err().kind(), ErrorKind::Full);
+    waiting.await.unwrap_err();
+    assert_dead(&hit).await;
+    other.append_some(2).await;
+
+    // Its entry is in the journal; the next epoch takes it back.
+    let again = running.open(0).await;
+    assert_eq!(again.epoch, LeaderEpoch::new(1));
+    kept.push(again.append(TestBatch::of(2)).await);
+    again.assert_holds(&kept).await;
+    for crash in [Crash::KeepAll, Crash::DropAll] {
+        let recovered = Running::on(&disk.after(crash));
+        assert_eq!(recovered.report.batches_cut, 1);
+        recovered.open(0).await.assert_holds(&kept).await;
+    }
+}
+
+#[tokio::test]
+async fn a_failed_sync_fails_rows_and_they_are_not_seen() {
+    let disk = TestDisk::new();
+    let running = Running::with(&disk, one_file());
+    let put = |value: &'static str| MetaBatch::new().put(Table::Cluster, "k", value);
+    running.file.commit(put("first")).await.unwrap();
+    disk.inject("0000.journal", 0, Fault::Sync { persisted: Persisted::Torn(1) });
+    let failed = running.file.commit(put("second")).await;
+    assert!(matches!(failed, Err(CommitError::Storage(_))), "{failed:?}");
+    let value = running.file.get(Table::Cluster, "k".into()).await.unwrap();
+    assert_eq!(value.unwrap(), "first");
+    let recovered = Running::on(&disk.after(Crash::KeepAll));
+    let value = recovered.file.get(Table::Cluster, "k".into()).await.unwrap();
+    assert_eq!(value.unwrap(), "first");
+    running.file.commit(put("third")).await.unwrap();
+    let recovered = Running::on(&disk.after(Crash::DropAll));
+    let value = recovered.file.get(Table::Cluster, "k".into()).await.unwrap();
+    assert_eq!(value.unwrap(), "third");
+}
+
+#[tokio::test]
+async fn what_was_published_unsynced_outlives_a_failed_sync() {
+    let disk = TestDisk::new();
+    let running = Running::with(&disk, one_file());
+    let loose = running.open(0).await;
+    loose.log.configure(LogSettings { durability: Durability::Never, ..settings() });
+    let published = loose.append_some(5).await;
+    let strict = running.open(1).await;
+    disk.inject("0000.journal", 0, Fault::Sync { persisted: Persisted::Nothing });
+    let (_, ticket) = strict.submit(TestBatch::of(1)).await;
+    ticket.await.unwrap_err();
+    // The next acknowledgement stands on a checkpoint that has what was published.
+    let strict = running.open(1).await;
+    let kept = strict.append(TestBatch::of(3)).await;
+    loose.assert_holds(&published).await;
+    let recovered = Running::on(&disk.after(Crash::DropAll));
+    recovered.open(0).await.assert_holds(&published).await;
+    recovered.open(1).await.assert_holds(&[kept]).await;
+}
+
+#[tokio::test]
+async fn without_any_journal_everything_is_refused_and_the_owner_hears_why() {
+    let disk = TestDisk::new();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&heard);
+    let on_fatal = Arc::new(move |error: &strandline_storage::StorageError| {
+        told.lock().push(error.to_string());
+    });
+    let running = Running::with(&disk, FileEngineConfig { on_fatal, ..FileEngineConfig::tiny() });
+    let subject = running.open(0).await;
+    let kept = subject.append_some(2).await;
+    for _ in 0..8 {
+        disk.inject("journal/", 0, Fault::Sync { persisted: Persisted::Nothing });
+    }
+    let (_, ticket) = subject.submit(TestBatch::of(1)).await;
+    ticket.await.unwrap_err();
+    let refused = running.file.commit(MetaBatch::new().put(Table::Topics, "a", "b")).await;
+    let Err(CommitError::Storage(error)) = refused else { panic!("{refused:?}") };
+    assert_eq!(error.kind(), ErrorKind::Closed);
+    assert_eq!(heard.lock().len(), 1, "{:?}", heard.lock());
+    running.file.close().await.unwrap_err();
+    disk.clear_faults();
+    Running::on(&disk.after(Crash::DropAll)).open(0).await.assert_holds(&kept).await;
+}
+
+#[tokio::test]
+async fn a_failed_snapshot_keeps_the_journal() {
+    let disk = TestDisk::new();
+    let running = Running::on(&disk);
+    let subject = running.open(0).await;
+    let mut kept = subject.append_some(5).await;
+    disk.inject("snapshot", 0, Fault::Write { kind: io::ErrorKind::Other, written: 0 });
+    running.file.shared.checkpoints.done(crate::queue::StopMark::Running).await.unwrap_err();
+    kept.extend(subject.append_some(5).await);
+    Running::on(&disk.after(Crash::DropAll)).open(0).await.assert_holds(&kept).await;
+    running.checkpoint().await;
+    Running::on(&disk.after(Crash::DropAll)).open(0).await.assert_holds(&kept).await;
+}
