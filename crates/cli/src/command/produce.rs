@@ -96,8 +96,8 @@ struct Tally {
 /// Where records go.
 struct Router<'a> {
     producer: Producer<'a>,
-    /// Partitions of each topic that was produced to.
-    counts: BTreeMap<String, u32>,
+    /// Partitions of each topic that was produced to; `None` for one that the next append creates.
+    counts: BTreeMap<String, Option<u32>>,
     /// The partition of the next batch without keys.
     turn: u32,
 }
@@ -154,7 +154,7 @@ impl Produce {
                 batches.entry((topic, partition)).or_default().push(record);
                 next = if waiting_bytes < BATCH_BYTES_MAX { records.try_recv().ok() } else { None };
             }
-            router.turn = router.turn.wrapping_add(1);
+            router.next_round();
             for ((topic, partition), batch) in batches {
                 self.send(&mut router, target, (&topic, partition), &batch, &mut tally).await?;
             }
@@ -245,18 +245,23 @@ impl Router<'_> {
         } else {
             let cluster = self.producer.client().cluster(Some(&[topic])).await?;
             let found = cluster.topics.first().map_or(0, |topic| topic.partitions.len());
-            let count = u32::try_from(found).unwrap_or(u32::MAX);
-            if count > 0 {
-                self.counts.insert(topic.to_owned(), count);
-            }
-            // The first append creates the topic, and partition 0 exists in every topic.
-            count.max(1)
+            let count = u32::try_from(found).ok().filter(|count| *count > 0);
+            self.counts.insert(topic.to_owned(), count);
+            count
         };
+        // Partition 0 exists in every topic.
+        let count = count.unwrap_or(1);
         let partition = match key {
             Some(key) => partitioner::of_key(key, count),
             None => self.turn % count,
         };
         Ok(i32::try_from(partition).unwrap_or(0))
+    }
+
+    /// Batches without keys take turns; what was unknown in this round is asked for again.
+    fn next_round(&mut self) {
+        self.turn = self.turn.wrapping_add(1);
+        self.counts.retain(|_, count| count.is_some());
     }
 
     async fn append(

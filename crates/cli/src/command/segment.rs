@@ -154,12 +154,15 @@ fn batch_text(position: u64, batch: &BatchView<'_>) -> String {
         batch.bytes().len(),
         codec(batch),
     );
-    line += &format!("  epoch {}", epoch(batch));
+    line += &format!("  leader_epoch {}", epoch(batch));
     if let Some(time) = batch.max_timestamp() {
         line += &format!("  max_timestamp {time}");
     }
     if let Some(producer) = batch.producer() {
-        line += &format!("  producer {producer:?}");
+        line += &format!("  producer {} epoch {}", producer.id, producer.epoch);
+        if let Some(sequence) = producer.base_sequence {
+            line += &format!("  sequence {sequence}");
+        }
     }
     if attributes.is_transactional() {
         line += "  transactional";
