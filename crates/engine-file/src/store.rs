@@ -246,6 +246,9 @@ impl Shared {
         }
         if had_bytes {
             self.finish_removal(id).await?;
+        } else {
+            // No row, and no journal, names the log: it is enough that its files stay gone.
+            self.segments.sync_removal(id)?;
         }
         self.logs.forget(id);
         Ok(Removal::Done)

@@ -77,7 +77,7 @@ impl SegmentLog {
                     store.remove_now(key).map_err(|error| open_failed(key, error))?;
                 }
                 Verdict::Dropped if key.kind == FileKind::Log => {
-                    dropped.push_back(store.dropped_segment(key)?);
+                    dropped.extend(store.dropped_segment(key)?);
                 }
                 // The index of a dropped segment goes with it.
                 Verdict::Keep | Verdict::Dropped => {}
@@ -169,10 +169,14 @@ impl SegmentStore {
         Ok(())
     }
 
-    /// A segment of which only the name and the size matter any more.
-    fn dropped_segment(&self, key: FileKey) -> Result<Arc<Segment>, StorageError> {
-        let failed = |error| open_failed(key, error);
-        let bytes = self.open_file(key).map_err(failed)?.size().map_err(failed)?;
+    /// A segment of which only the name and the size matter any more; `None` when whoever had the log
+    /// open before has just removed it.
+    fn dropped_segment(&self, key: FileKey) -> Result<Option<Arc<Segment>>, StorageError> {
+        let bytes = match self.open_file(key).and_then(|file| file.size()) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(open_failed(key, error)),
+        };
         let unknown = Timestamp::default();
         let facts = SegmentFacts {
             base_offset: key.base_offset,
@@ -182,7 +186,7 @@ impl SegmentStore {
             first_appended_at: unknown,
             last_appended_at: unknown,
         };
-        Ok(Arc::new(Segment::new(key.id, facts, ChunkState::Sealed, None)))
+        Ok(Some(Arc::new(Segment::new(key.id, facts, ChunkState::Sealed, None))))
     }
 }
 

@@ -85,7 +85,7 @@ impl SegmentStore {
     /// Removes up to `budget` bytes of a log that is not open and will not be opened again. Blocks.
     ///
     /// Idempotent and resumable. `Done` means that names are gone; it is durable once the next
-    /// [`SyncWork`](super::SyncWork) ran. While somebody reads a segment, it stays and counts as
+    /// [`SyncWork`](super::SyncWork) or [`sync_removal`](Self::sync_removal) ran. While somebody reads a segment, it stays and counts as
     /// remaining.
     pub fn remove_some(&self, id: PartitionId, budget: ByteCount) -> Result<Removal, StorageError> {
         let mut budget = budget.get().max(1);
@@ -109,6 +109,22 @@ impl SegmentStore {
         }
         self.remove_dirs(id)?;
         Ok(Removal::Done)
+    }
+
+    /// Makes it durable that [`remove_some`](Self::remove_some) was `Done`, for a log that nothing but
+    /// its files knew. Blocks.
+    pub fn sync_removal(&self, id: PartitionId) -> Result<(), StorageError> {
+        for folder in [topic_dir(id.topic_id), LOGS.into()] {
+            match self.disk.sync_dir(&folder) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    let context = format!("sync folder. folder=`{}`", folder.display());
+                    return Err(StorageError::io(context, error));
+                }
+                // What is not there any more is told by the folder above.
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Cuts a segment by up to `budget` and unlinks it with its indexes when nothing is left.

@@ -143,3 +143,16 @@ fn nothing_is_cut_under_a_reader() {
     until_done(|| store.remove_some(partition(0), budget).unwrap());
     assert!(store.list().unwrap().is_empty());
 }
+
+#[test]
+fn a_removal_of_files_that_no_row_names_is_made_durable_by_itself() {
+    let disk = TestDisk::new();
+    let store = store_on(&disk);
+    append(&open_empty(&store), &singles(0, 9));
+    assert!(store.take_unsynced().run().is_empty());
+    until_done(|| store.remove_some(partition(0), ByteCount::mib(1)).unwrap());
+    store.sync_removal(partition(0)).unwrap();
+    let left = store_on(&disk.after(crate::disk::Crash::DropAll));
+    assert!(left.list().unwrap().is_empty());
+    store.sync_removal(partition(5)).unwrap();
+}
