@@ -4,7 +4,9 @@ use bytes::Bytes;
 use strandline_engine_file::FileEngine;
 use strandline_model::{ByteCount, LeaderEpoch, Offset, PartitionId};
 use strandline_records::batches;
-use strandline_storage::{CommitLog, Durability, Found, MetaStore, Minimum, ReadLimit, Table};
+use strandline_storage::{
+    CommitLog, Durability, Found, MetaStore, Minimum, ReadError, ReadLimit, Table,
+};
 
 use crate::oracle::{COUNTER, LogPromises, MetaState, Oracle};
 
@@ -17,7 +19,7 @@ pub(crate) struct Moment {
     pub(crate) keeps_pages: bool,
 }
 
-/// Checks a log that was just opened. Returns what it holds.
+/// Checks a log that was just opened. Returns what it holds. Fails only when it can't be read.
 pub(crate) async fn opened(
     oracle: &Oracle,
     id: PartitionId,
@@ -25,10 +27,10 @@ pub(crate) async fn opened(
     epoch: LeaderEpoch,
     found: Found,
     moment: Moment,
-) -> Bytes {
+) -> Result<Bytes, ReadError> {
     let bounds = log.bounds();
-    let held = read_all(log).await;
-    let state = log.load_state().await.expect("an open log tells its state");
+    let held = read_all(log).await?;
+    let state = log.load_state().await?;
     let sync_failed = oracle.state.lock().sync_failed;
     oracle.log(id, |promises| {
         assert_eq!(promises.complaints, [] as [String; 0]);
@@ -58,7 +60,7 @@ pub(crate) async fn opened(
             assert!(promises.states.contains(&(at, state)), "{id}: a state that nobody saved");
         }
     });
-    held
+    Ok(held)
 }
 
 /// Whether what was shown must be there after the crash.
@@ -100,19 +102,19 @@ fn check_batches(
 }
 
 /// Everything that a log serves.
-pub(crate) async fn read_all(log: &dyn CommitLog) -> Bytes {
+pub(crate) async fn read_all(log: &dyn CommitLog) -> Result<Bytes, ReadError> {
     let bounds = log.bounds();
     let limit = ReadLimit { bytes: ByteCount::kib(16), minimum: Minimum::OneBatch };
     let mut held = Vec::new();
     let mut from = bounds.log_start;
     while from < bounds.durable_end {
-        let read = log.read(from, bounds.durable_end, limit).await.expect("what is shown is read");
+        let read = log.read(from, bounds.durable_end, limit).await?;
         let bytes = read.read_to_memory().expect("a disk without faults is read");
         let last = batches(&bytes).last().expect("a read below the end gets on");
         from = last.expect("whole batches").next_offset().expect("sealed batches have offsets");
         held.extend_from_slice(&bytes);
     }
-    held.into()
+    Ok(held.into())
 }
 
 /// Checks that the rows are those of one commit, whole, and that it is no older than the last

@@ -93,6 +93,7 @@ impl Image<'_> {
                 continue;
             }
             let bytes = check::opened(self.oracle, id, &*log, epoch, found, moment).await;
+            let bytes = bytes.expect("what is shown is read");
             check_sound(&engine, id).await;
             let bytes = append_one(&*log, epoch, bytes).await;
             if durability(id) == Durability::Commit {
@@ -116,10 +117,8 @@ impl Image<'_> {
         for (id, (end, bytes)) in held {
             let opened = engine.open(request(*id)).await.expect("a log opens");
             assert_eq!(opened.log.bounds().durable_end, *end, "{id}");
-            assert!(
-                check::read_all(&*opened.log).await == *bytes,
-                "{id}: other batches than before"
-            );
+            let found = check::read_all(&*opened.log).await.expect("what is shown is read");
+            assert!(found == *bytes, "{id}: other batches than before");
         }
     }
 
@@ -160,7 +159,7 @@ async fn append_one(log: &dyn CommitLog, epoch: LeaderEpoch, before: Bytes) -> B
     let sealed = TestBatch::of(2).seal(at, epoch);
     let ticket = log.submit(at, sealed.clone()).expect("a recovered log takes an append");
     ticket.await.expect("and makes it durable");
-    let held = check::read_all(log).await;
+    let held = check::read_all(log).await.expect("what is shown is read");
     assert!(
         held.strip_prefix(&before[..]) == Some(&sealed.bytes()[..]),
         "it stands behind the others"

@@ -48,7 +48,7 @@ pub(crate) struct LogPromises {
     /// Everything that was ever handed over, by base offset: after a failure something else may take
     /// an offset that nobody had seen.
     pub(crate) submitted: BTreeMap<Offset, Vec<Bytes>>,
-    /// What stands at each offset in the present life of the log.
+    /// What was handed over in the present life of the log.
     current: BTreeMap<Offset, Bytes>,
     /// What was shown to readers: it stays.
     pub(crate) shown: BTreeMap<Offset, Bytes>,
@@ -101,9 +101,20 @@ impl Oracle {
         });
     }
 
-    /// A new life of a log begins at `end`.
-    pub(crate) fn reopened(&self, id: PartitionId, end: Offset) {
-        self.log(id, |log| log.current.retain(|base, _| *base < end));
+    /// A new life of a log begins with what it holds, up to `end`: readers see it from now on.
+    ///
+    /// That may be more than was shown before. What failed may be in the journal all the same.
+    pub(crate) fn reopened(&self, id: PartitionId, end: Offset, held: &[u8]) {
+        let now = self.now();
+        self.log(id, |log| {
+            log.current.clear();
+            for batch in batches(held).map(|batch| batch.expect("checked before")) {
+                let base = batch.base_offset().expect("checked before");
+                let bytes = Bytes::copy_from_slice(batch.bytes());
+                log.shown.insert(base, bytes);
+            }
+            log.ends.push((now, end));
+        });
     }
 
     pub(crate) fn submitting(&self, id: PartitionId, sealed: &SealedBatches) {

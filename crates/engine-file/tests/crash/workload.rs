@@ -119,18 +119,18 @@ impl Workload {
     async fn step(&mut self) {
         let id = partition(self.dice.below(LASTING));
         match self.dice.below(100) {
-            0..55 => self.append(id).await,
-            55..65 => self.settle().await,
-            65..77 => self.commit().await,
-            77..81 => self.trim(id).await,
-            81..84 => self.roll(id).await,
-            84..87 => self.save_state(id).await,
-            87..90 => self.append(partition(self.passing)).await,
-            90..92 => self.remove().await,
-            92..94 => drop(self.open.remove(&id)),
-            94 => self.restart(true).await,
-            95 => self.restart(false).await,
-            96 => self.fill_disk(id).await,
+            0..46 => self.append(id).await,
+            46..54 => self.settle().await,
+            54..64 => self.commit().await,
+            64..70 => self.trim(id).await,
+            70..73 => self.roll(id).await,
+            73..76 => self.save_state(id).await,
+            76..83 => self.append(partition(self.passing)).await,
+            83..86 => self.remove().await,
+            86..89 => drop(self.open.remove(&id)),
+            89 => self.restart(true).await,
+            90 => self.restart(false).await,
+            91..93 => self.fill_disk(id).await,
             _ => self.fail_once(id).await,
         }
     }
@@ -153,11 +153,17 @@ impl Workload {
                 Ok(Opened { log, epoch, found }) => {
                     let end = log.bounds().durable_end;
                     let moment = Moment { cut: self.oracle.now(), keeps_pages: true };
-                    check::opened(&self.oracle, id, &*log, epoch, found, moment).await;
-                    self.oracle.reopened(id, end);
-                    let handle = Handle { log, epoch };
-                    self.open.insert(id, handle.clone());
-                    return handle;
+                    let checked =
+                        check::opened(&self.oracle, id, &*log, epoch, found, moment).await;
+                    if let Ok(held) = checked {
+                        self.oracle.reopened(id, end, &held);
+                        let handle = Handle { log, epoch };
+                        self.open.insert(id, handle.clone());
+                        return handle;
+                    }
+                    // A fault of an earlier step reached the engine meanwhile.
+                    drop(log);
+                    self.mend().await;
                 }
                 Err(_) => self.mend().await,
             }
@@ -367,12 +373,12 @@ impl Workload {
             if self.dice.one_in(2) { io::ErrorKind::StorageFull } else { io::ErrorKind::Other };
         let written = self.dice.index(6000);
         let skip = self.dice.index(3);
-        let (path, fault) = match self.dice.below(8) {
+        let (path, fault) = match self.dice.below(9) {
             0..3 => (".journal", Fault::Sync { persisted }),
             3 => (".journal", Fault::Write { kind, written }),
-            4 => (".log", Fault::Write { kind, written }),
-            5 => (".log", Fault::Sync { persisted }),
-            6 => ("snapshot", Fault::Sync { persisted }),
+            4..6 => (".log", Fault::Write { kind, written }),
+            6 => (".log", Fault::Sync { persisted }),
+            7 => ("snapshot", Fault::Sync { persisted }),
             _ => ("", Fault::SyncDir),
         };
         if matches!(fault, Fault::Sync { .. } | Fault::SyncDir) || path == ".journal" {
