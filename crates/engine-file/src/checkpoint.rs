@@ -4,6 +4,7 @@
 //! while appends go on; the commit thread then gives the space up ([`Outcome`]).
 
 use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use strandline_storage::{Completion, ErrorKind, StorageError, Ticket};
@@ -14,6 +15,9 @@ use crate::queue::{Control, Queue, StopMark};
 use crate::rows::RowMap;
 use crate::segment::{SegmentLog, SyncFailure, SyncWork};
 use crate::snapshot::{self, SnapshotHead};
+
+/// How long a failed checkpoint is not tried again.
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(200);
 
 /// The state of the engine between two groups.
 #[derive(Debug)]
@@ -70,6 +74,8 @@ struct State {
     wanted: Option<StopMark>,
     waiting: Vec<Completion>,
     stopping: bool,
+    /// The last one failed: the next one waits a little.
+    not_before: Option<Instant>,
 }
 
 impl Checkpoints {
@@ -95,6 +101,11 @@ impl Checkpoints {
         }
         self.work.notify_one();
         ticket
+    }
+
+    /// The last checkpoint failed: its cause is given a moment to pass.
+    pub(crate) fn note_failure(&self) {
+        self.state.lock().not_before = Instant::now().checked_add(PAUSE_AFTER_FAILURE);
     }
 
     pub(crate) fn stop(&self) {
@@ -133,10 +144,18 @@ impl Checkpoints {
             if state.stopping {
                 return None;
             }
-            if let Some(mark) = state.wanted.take() {
-                return Some((mark, std::mem::take(&mut state.waiting)));
+            match (state.wanted, state.not_before) {
+                (None, _) => self.work.wait(&mut state),
+                (Some(StopMark::Running), Some(at)) if Instant::now() < at => {
+                    // However it ends, all is looked at again.
+                    let _timed_out = self.work.wait_until(&mut state, at);
+                }
+                (Some(mark), _) => {
+                    state.wanted = None;
+                    state.not_before = None;
+                    return Some((mark, std::mem::take(&mut state.waiting)));
+                }
             }
-            self.work.wait(&mut state);
         }
     }
 }

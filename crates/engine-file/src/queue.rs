@@ -318,7 +318,8 @@ impl Queue {
             if let Some(control) = state.controls.pop_front() {
                 return Found::Control(control);
             }
-            if !controls_only {
+            // Who stops does not wait for what is not coming any more.
+            if !controls_only || state.stopping {
                 if items.is_empty() && !state.items.is_empty() {
                     std::mem::swap(items, &mut state.items);
                     state.bytes = 0;
@@ -353,6 +354,11 @@ impl Queue {
         if freed {
             self.announce_room(&mut state);
         }
+    }
+
+    /// Lets everybody who was refused try again.
+    pub(crate) fn let_retry(&self) {
+        self.announce_room(&mut self.state.lock());
     }
 
     fn announce_room(&self, state: &mut State) {

@@ -58,6 +58,7 @@ impl Committer {
 
     fn finish(&mut self, outcome: Outcome) {
         let Outcome { sequence, mark, result, waiting } = outcome;
+        self.checkpointing = false;
         self.shared.rows.write().thaw();
         let result = result.and_then(|()| match mark {
             StopMark::Running => {
@@ -120,6 +121,9 @@ impl Committer {
             CheckpointFailure::Snapshot(error) => {
                 tracing::warn!(%error, "checkpoint failed, the journal keeps its space");
                 self.shared.space.note_full(&error);
+                self.shared.checkpoints.note_failure();
+                // Whoever waits for journal space asks for the next one.
+                self.shared.queue.let_retry();
                 if self.healing == Healing::Begun {
                     self.end(error.clone());
                 }

@@ -46,6 +46,8 @@ pub(crate) struct Committer {
     sync_by: Option<Instant>,
     healing: Healing,
     appended_since_space_check: u64,
+    /// A checkpoint was asked for and has not ended.
+    checkpointing: bool,
     /// Why there is no journal any more.
     fatal: Option<StorageError>,
 }
@@ -72,6 +74,7 @@ impl Committer {
             sync_by: None,
             healing: Healing::No,
             appended_since_space_check: 0,
+            checkpointing: false,
             fatal: None,
         }
     }
@@ -84,6 +87,9 @@ impl Committer {
             match self.shared.queue.take(&mut self.items, self.sync_by, controls_only) {
                 Found::Control(control) => self.control(control),
                 Found::Items => {
+                    if controls_only {
+                        self.give_up_healing();
+                    }
                     self.compose();
                     self.commit();
                 }
@@ -93,6 +99,12 @@ impl Committer {
         }
         self.sync_published();
         drop(guard);
+    }
+
+    /// The engine stops before what was published is durable again: nothing is acknowledged any more.
+    fn give_up_healing(&mut self) {
+        let message = "file engine stopped before its journal was whole again";
+        self.fatal.get_or_insert_with(|| StorageError::new(ErrorKind::Closed, message));
     }
 
     /// Writes the group, makes it as durable as it asks, and publishes it or fails it.
@@ -185,7 +197,10 @@ impl Committer {
         self.shared.queue.set_live_bytes(live_bytes);
         let config = &self.shared.config;
         let unsynced_files = self.shared.segments.unsynced_files();
-        if live_bytes >= config.checkpoint_at.get() || unsynced_files >= config.open_files_max / 2 {
+        let is_due =
+            live_bytes >= config.checkpoint_at.get() || unsynced_files >= config.open_files_max / 2;
+        if is_due && !self.checkpointing {
+            self.checkpointing = true;
             self.shared.checkpoints.request();
         }
         if self.appended_since_space_check >= config.space_check_every.get() {
@@ -201,5 +216,9 @@ struct Abandon(Arc<Shared>);
 impl Drop for Abandon {
     fn drop(&mut self) {
         self.0.queue.abandon(StorageError::new(ErrorKind::Closed, "file engine is stopped"));
+        if std::thread::panicking() {
+            let message = "commit thread of the file engine panicked";
+            (self.0.config.on_fatal)(&StorageError::new(ErrorKind::Closed, message));
+        }
     }
 }

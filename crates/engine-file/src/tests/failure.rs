@@ -161,6 +161,11 @@ async fn a_failed_snapshot_keeps_the_journal() {
     running.file.shared.checkpoints.done(crate::queue::StopMark::Running).await.unwrap_err();
     kept.extend(subject.append_some(5).await);
     Running::on(&disk.after(Crash::DropAll)).open(0).await.assert_holds(&kept).await;
+    // More than the journal holds: appends wait until a later checkpoint works.
+    disk.inject("snapshot", 0, Fault::Write { kind: io::ErrorKind::StorageFull, written: 0 });
+    for _ in 0..200 {
+        kept.push(subject.append(TestBatch::of(1).value_bytes(5000)).await);
+    }
     running.checkpoint().await;
     Running::on(&disk.after(Crash::DropAll)).open(0).await.assert_holds(&kept).await;
 }
