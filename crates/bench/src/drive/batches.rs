@@ -17,6 +17,8 @@ use crate::{batch, produce};
 
 /// As librdkafka's and the Java client's default allows with idempotence.
 const IN_FLIGHT: usize = 5;
+/// About what a record takes beside its value, so that a batch stays below `max.message.bytes`.
+const RECORD_OVERHEAD_BYTES: usize = 12;
 
 /// What load to make.
 #[derive(Clone, Debug)]
@@ -29,7 +31,7 @@ pub struct Batches {
     pub partitions: usize,
     /// Bytes of each record's value.
     pub value_bytes: usize,
-    /// About how many bytes of values a batch holds.
+    /// About how large a batch is.
     pub batch_bytes: usize,
     /// How many records to produce, rounded up to whole batches.
     pub records: u64,
@@ -37,7 +39,7 @@ pub struct Batches {
 
 /// Runs the load.
 pub fn run(load: &Batches) -> anyhow::Result<Load> {
-    let per_batch = (load.batch_bytes / load.value_bytes.max(1)).max(1);
+    let per_batch = (load.batch_bytes / (load.value_bytes + RECORD_OVERHEAD_BYTES)).max(1);
     let requests = load.records.div_ceil(per_batch as u64);
     let batch = batch::plain(per_batch as u32, load.value_bytes);
     let mut frames: Vec<_> = (0..load.partitions)
