@@ -11,7 +11,7 @@ from deadline import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 KAFKA = ROOT / "tests" / "peers" / "kafka" / "kafka"
-BINARY = Path(os.environ.get("STRANDLINE_BINARY", ROOT / "target" / "release" / "strandline"))
+BINARY = Path(os.environ.get("E2E_BINARY", ROOT / "target" / "release" / "strandline"))
 
 
 class Broker:

@@ -9,6 +9,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 OFFSET_BEGINNING = -2
 
+# A broker that a test has stopped is not worth a line a second.
+QUIET = {"log_level": 2}
+
 
 @dataclass(frozen=True)
 class Record:
@@ -25,7 +28,7 @@ class Record:
 @lru_cache(maxsize=8)
 def admin(bootstrap: str) -> AdminClient:
     """A client that outlives the call: one that is dropped fails the futures it gave out."""
-    return AdminClient({"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 200})
+    return AdminClient({"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 200, **QUIET})
 
 
 def create_topic(bootstrap: str, name: str, partitions: int = 1, **config: object) -> None:
@@ -44,7 +47,7 @@ def topic_names(bootstrap: str) -> set[str]:
 
 def produce(bootstrap: str, topic: str, records: list[Record], **config: object) -> list[int]:
     """Produces all records; their offsets, in the order of the records. Fails if one is refused."""
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, **dotted(config)})
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, **QUIET, **dotted(config)})
     offsets: list[int] = [-1] * len(records)
 
     def delivered(index: int):
@@ -80,6 +83,7 @@ def consumer(bootstrap: str, **config: object) -> Consumer:
         "enable.auto.commit": False,
         "auto.offset.reset": "earliest",
         "enable.partition.eof": True,
+        **QUIET,
         **dotted(config),
     }
     return Consumer(settings)

@@ -1,6 +1,6 @@
 """Fixtures: a broker for all, brokers of a test's own, topics with names of their own.
 
-`STRANDLINE_E2E_PEER=kafka` runs the same tests against Apache Kafka, to know that each expectation is
+`E2E_PEER=kafka` runs the same tests against Apache Kafka, to know that each expectation is
 Kafka's; tests about Strandline alone are then left out.
 """
 
@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 from broker import BINARY, KAFKA, ApacheKafka, Broker, Strandline
-from clients import create_topic
+from clients import admin, create_topic
 
-PEER = os.environ.get("STRANDLINE_E2E_PEER", "strandline")
+PEER = os.environ.get("E2E_PEER", "strandline")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -39,8 +39,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """One broker for all tests that neither stop nor configure it."""
     shared = new_broker(tmp_path_factory.mktemp("broker"), {}).start()
     yield shared
-    shared.close()
-    check_log(shared)
+    close(shared)
 
 
 @pytest.fixture
@@ -55,8 +54,13 @@ def make_broker(tmp_path: Path) -> Iterator[Callable[..., Broker]]:
 
     yield make
     for one in made:
-        one.close()
-        check_log(one)
+        close(one)
+
+
+def close(broker: Broker) -> None:
+    broker.close()
+    admin.cache_clear()  # the client of a broker that is gone tries to reach it for ever
+    check_log(broker)
 
 
 def check_log(broker: Broker) -> None:
@@ -85,7 +89,7 @@ def kafka_tool() -> Callable[..., str]:
 
     def run(tool: str, *arguments: str, stdin: str | None = None) -> str:
         command = [str(KAFKA), tool, *arguments]
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, f"{tool} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
         return done.stdout
 

@@ -35,12 +35,20 @@ class CuttingProxy:
                 reset(client)
                 continue
             budget = self.random.randint(*self.reply_bytes)
-            threading.Thread(target=self.pass_on, args=(client, broker, None), daemon=True).start()
-            threading.Thread(target=self.pass_on, args=(broker, client, budget), daemon=True).start()
+            threading.Thread(target=self.serve, args=(client, broker, budget), daemon=True).start()
+
+    def serve(self, client: socket.socket, broker: socket.socket, budget: int) -> None:
+        """Both directions of one connection; only when both have ended are the sockets closed."""
+        requests = threading.Thread(target=self.pass_on, args=(client, broker, None), daemon=True)
+        requests.start()
+        self.pass_on(broker, client, budget)
+        requests.join()
+        reset(client)
+        reset(broker)
 
     def pass_on(self, source: socket.socket, sink: socket.socket, budget: int | None) -> None:
-        source.settimeout(None)
         try:
+            source.settimeout(None)
             while piece := source.recv(65536):
                 if budget is not None and self.cutting:
                     if budget < len(piece):
@@ -52,18 +60,22 @@ class CuttingProxy:
         except OSError:
             pass  # the other half has cut it
         finally:
-            reset(source)
-            reset(sink)
+            shut(source)
+            shut(sink)
 
     def close(self) -> None:
         self.listener.close()
 
 
-def reset(connection: socket.socket) -> None:
-    """Closes with RST rather than FIN; closing twice is harmless."""
+def shut(connection: socket.socket) -> None:
+    """Ends both directions, and whatever call of another thread waits for them."""
     try:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         connection.shutdown(socket.SHUT_RDWR)
     except OSError:
-        pass  # closed already
+        pass  # ended already
+
+
+def reset(connection: socket.socket) -> None:
+    """Closes without waiting for what was not delivered."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.close()

@@ -86,7 +86,7 @@ def test_a_broker_that_is_not_there_is_exit_code_3() -> None:
 def test_segments_are_dumped(make_broker: Callable[..., Strandline], topic_name: str) -> None:
     broker = make_broker().start()
     create_topic(broker.bootstrap, topic_name)
-    produce(broker.bootstrap, topic_name, [Record(b"v" * 1000, b"k") for _ in range(100)], compression_codec="gzip")
+    produce(broker.bootstrap, topic_name, [Record(b"v" * 1000, b"k")] * 100, compression_codec="gzip")
     assert broker.stop() == 0
     [file] = [str(path) for path in broker.data.rglob("*.log")]
     assert "gzip" in done("segment", "dump", file)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from broker import Broker
-from clients import Record, bounds, consume, create_topic, delete_topic, produce, topic_names
+from clients import QUIET, Record, bounds, consume, create_topic, delete_topic, produce, topic_names
 from confluent_kafka import Producer
 from deadline import wait_until
 from proxy import CuttingProxy
@@ -18,7 +18,7 @@ class Account:
     """Produces numbered records in a thread of its own and keeps book of what was acknowledged."""
 
     def __init__(self, bootstrap: str, topic: str, **config: object):
-        settings = {"bootstrap.servers": bootstrap, "linger.ms": 1, "reconnect.backoff.max.ms": 200}
+        settings = {"bootstrap.servers": bootstrap, "linger.ms": 1, "reconnect.backoff.max.ms": 200, **QUIET}
         self.producer = Producer({**settings, **config})
         self.topic = topic
         self.sent: list[int] = [0] * PARTITIONS

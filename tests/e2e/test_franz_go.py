@@ -20,7 +20,6 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return binary
 
 
-@pytest.mark.timeout(400)
 @pytest.mark.parametrize("scenario", ["codecs", "idempotent", "recreated", "sessions", "seek"])
 def test_franz_go(broker: Broker, program: Path, topic_name: str, scenario: str) -> None:
     command = [str(program), broker.bootstrap, scenario, topic_name]

@@ -160,7 +160,9 @@ def is_running(process: int) -> bool:
 
 
 def files_of(broker: Strandline) -> list[str]:
-    return [str(path.relative_to(broker.data)) for path in broker.data.rglob("*") if path.is_file()]
+    """Paths below the folder, which may change meanwhile."""
+    found = [Path(folder) / name for folder, _, names in os.walk(broker.data) for name in names]
+    return [str(path.relative_to(broker.data)) for path in found]
 
 
 def test_the_folder_is_laid_out_by_id_and_never_by_name(make_broker: Make, topic_name: str) -> None:
@@ -171,7 +173,9 @@ def test_the_folder_is_laid_out_by_id_and_never_by_name(make_broker: Make, topic
     logs = [file for file in files_of(broker) if file.endswith(".log")]
     assert len(logs) == 2
     assert not any(topic_name in file for file in files_of(broker))
-    assert all(str(described.topic_id) in file for file in logs), f"{described.topic_id} in {logs}"
+    # librdkafka prints base64 with the two letters that a path can't have.
+    topic_id = str(described.topic_id).replace("+", "-").replace("/", "_")
+    assert all(topic_id in file for file in logs), f"{topic_id} in {logs}"
     assert all(re.fullmatch(r"\d{20}\.log", Path(file).name) for file in logs)
     delete_topic(broker.bootstrap, topic_name)
     wait_until("the bytes are gone", lambda: not [f for f in files_of(broker) if f.endswith(".log")])
