@@ -1,5 +1,6 @@
 //! The broker itself: what it is made of, how it starts, and how it stops.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,8 +47,8 @@ pub struct BrokerParts {
     pub meta: Arc<dyn MetaStore>,
     /// Time and randomness.
     pub environment: Arc<dyn Environment>,
-    /// What `advertised.listeners` says, if anything.
-    pub advertised: Option<Endpoint>,
+    /// What `advertised.listeners` says, by the port on which a client reached us.
+    pub advertised: BTreeMap<u16, Endpoint>,
 }
 
 /// Why a broker did not start.
@@ -65,7 +66,7 @@ pub enum StartError {
 #[derive(Debug)]
 pub struct Broker {
     cluster_id: String,
-    advertised: Option<Endpoint>,
+    advertised: BTreeMap<u16, Endpoint>,
     settings: Arc<SettingsSource>,
     environment: Arc<dyn Environment>,
     engines: Engines,
@@ -228,7 +229,7 @@ impl Broker {
     }
 
     pub(crate) fn endpoint_for(&self, peer: &Peer) -> Endpoint {
-        endpoint_for(self.advertised.as_ref(), peer.local)
+        endpoint_for(self.advertised.get(&peer.local.port()), peer.local)
     }
 
     pub(crate) fn new_session_id(&self) -> i32 {

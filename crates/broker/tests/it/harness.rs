@@ -83,7 +83,7 @@ impl TestBroker {
             engines: Engines::new("file", engine.logs),
             meta: engine.rows,
             environment: Arc::clone(&environment) as _,
-            advertised: None,
+            advertised: std::collections::BTreeMap::new(),
         })
         .await
         .unwrap();

@@ -5,6 +5,7 @@
 //! watched; then the engines, the broker, and the first accepted connection. A stop goes the other
 //! way round.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
 use std::num::NonZeroUsize;
@@ -63,9 +64,11 @@ async fn serve(plan: &Plan, begun: Instant) -> Result<(), Failure> {
         http_tasks.extend(serve_http(&listener, bound, &status, &http_stop)?);
     }
 
+    let explicit = &plan.config.advertised_listeners;
+    let advertised = advertised(&plan.config.listeners, &kafka, explicit);
     // A signal ends a start, too: nothing is acknowledged yet, and the next start goes on.
     let broker = tokio::select! {
-        started = start_broker(plan) => started?,
+        started = start_broker(plan, advertised) => started?,
         reason = stops.next() => {
             tracing::warn!(%reason, "stopped during the start");
             std::process::exit(reason.exit_code());
@@ -98,7 +101,10 @@ async fn serve(plan: &Plan, begun: Instant) -> Result<(), Failure> {
     outcome
 }
 
-async fn start_broker(plan: &Plan) -> Result<Arc<Broker>, Failure> {
+async fn start_broker(
+    plan: &Plan,
+    advertised: BTreeMap<u16, Endpoint>,
+) -> Result<Arc<Broker>, Failure> {
     let opened = storage::open(plan).await?;
     if let Some(report) = &opened.report {
         tell(report);
@@ -109,7 +115,7 @@ async fn start_broker(plan: &Plan) -> Result<Arc<Broker>, Failure> {
         engines: opened.engines,
         meta: opened.meta,
         environment: Arc::new(SystemEnvironment),
-        advertised: advertised(plan),
+        advertised,
     };
     let broker = Broker::start(parts).await.map_err(|error| cannot_start("start", &error))?;
     for topic in &plan.topics {
@@ -121,11 +127,19 @@ async fn start_broker(plan: &Plan) -> Result<Arc<Broker>, Failure> {
     Ok(broker)
 }
 
-fn advertised(plan: &Plan) -> Option<Endpoint> {
-    plan.config
-        .advertised_listeners
-        .iter()
-        .find_map(|listener| Some(Endpoint { host: listener.host.clone()?, port: listener.port }))
+/// The explicit addresses, by the port on which clients reach the listener of the same name.
+fn advertised(
+    listeners: &[Listener],
+    bound: &[Bound],
+    explicit: &[Listener],
+) -> BTreeMap<u16, Endpoint> {
+    let mut addresses = BTreeMap::new();
+    for (listener, bound) in listeners.iter().zip(bound) {
+        let named = explicit.iter().find(|address| address.name == listener.name);
+        let Some(Listener { host: Some(host), port, .. }) = named else { continue };
+        addresses.insert(bound.port(), Endpoint { host: host.clone(), port: *port });
+    }
+    addresses
 }
 
 /// Ends what waits, lets what runs finish, and closes the engines.
@@ -405,4 +419,42 @@ pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
 fn now() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_listener_has_the_advertised_address_of_its_name() {
+        let listener = |text: &str| Listener::parse(text).expect("a listener");
+        let listeners = [listener("IN://127.0.0.1:0"), listener("OUT://127.0.0.1:0")];
+        let bound: Vec<Bound> = listeners
+            .iter()
+            .map(|listener| bind_one(listener, 1, "--port").expect("a free port"))
+            .collect();
+        let explicit = [listener("OUT://kafka.example:19092")];
+        let addresses = advertised(&listeners, &bound, &explicit);
+        let told = Endpoint { host: "kafka.example".to_owned(), port: 19092 };
+        assert_eq!(addresses, BTreeMap::from([(bound[1].port(), told)]));
+    }
+
+    #[test]
+    fn a_taken_port_is_told_with_its_process() {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = taken.local_addr().expect("bound").port();
+        let listener = Listener::parse(&format!("PLAINTEXT://127.0.0.1:{port}")).expect("good");
+        let failure = bind_one(&listener, 1, "--port").expect_err("taken");
+        let us = std::process::id();
+        assert!(
+            failure
+                .message
+                .starts_with(&format!("cannot listen on 127.0.0.1:{port}: process {us} (")),
+            "{failure}"
+        );
+        assert_eq!(
+            failure.hints,
+            ["stop it, or take another port: strandline serve --port 0".to_owned()]
+        );
+    }
 }

@@ -182,7 +182,7 @@ fn keys_without_effect_are_listed_with_why() {
     );
 }
 
-/// Kafka 4's `config/server.properties`, its settings verbatim.
+/// Kafka 4's `config/server.properties`, its settings but for the folder verbatim.
 #[test]
 fn kafkas_own_file_starts() {
     let settings = Settings::load(&file(
@@ -196,7 +196,7 @@ fn kafkas_own_file_starts() {
          SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL\n\
          num.network.threads=3\nnum.io.threads=8\nsocket.send.buffer.bytes=102400\n\
          socket.receive.buffer.bytes=102400\nsocket.request.max.bytes=104857600\n\
-         log.dirs=/tmp/kraft-combined-logs\nnum.partitions=1\n\
+         log.dirs=kraft-combined-logs\nnum.partitions=1\n\
          num.recovery.threads.per.data.dir=1\noffsets.topic.replication.factor=1\n\
          share.coordinator.state.topic.replication.factor=1\n\
          share.coordinator.state.topic.min.isr=1\n\

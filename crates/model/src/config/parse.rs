@@ -182,110 +182,112 @@ mod tests {
         }
     }
 
-    /// Each row was answered by Apache Kafka 4.4.
-    #[test]
-    fn values_are_read_and_refused_in_kafkas_words() {
-        for (name, text, answer) in [
-            ("retention.ms", " 5 ", "5"),
-            ("segment.bytes", "+5000000", "5000000"),
-            ("preallocate", "TRUE", "true"),
-            ("min.cleanable.dirty.ratio", "0.30", "0.3"),
-            ("cleanup.policy", "delete, compact", "delete,compact"),
-            ("cleanup.policy", "delete,delete", "delete"),
-            ("cleanup.policy", "", ""),
-            ("compression.type", " gzip ", "gzip"),
-            ("compression.gzip.level", "-1", "-1"),
-            ("retention.bytes", "-5", "-5"),
-            ("leader.replication.throttled.replicas", "*", "*"),
-            ("leader.replication.throttled.replicas", "0:1,1:2", "0:1,1:2"),
-            (
-                "retention.ms",
-                "abc",
-                "Invalid value abc for configuration retention.ms: Not a number of type LONG",
-            ),
-            (
-                "retention.ms",
-                "7d",
-                "Invalid value 7d for configuration retention.ms: Not a number of type LONG",
-            ),
-            (
-                "retention.ms",
-                "",
-                "Invalid value  for configuration retention.ms: Not a number of type LONG",
-            ),
-            (
-                "retention.ms",
-                "-2",
-                "Invalid value -2 for configuration retention.ms: Value must be at least -1",
-            ),
-            (
-                "segment.bytes",
-                "10",
-                "Invalid value 10 for configuration segment.bytes: Value must be at least 1048576",
-            ),
-            (
-                "segment.bytes",
-                "99999999999",
-                "Invalid value 99999999999 for configuration segment.bytes: Not a number of type \
+    /// Key, text, and what Apache Kafka 4.4 answered: the value it took, or its error.
+    const ANSWERS: &[(&str, &str, &str)] = &[
+        ("retention.ms", " 5 ", "5"),
+        ("segment.bytes", "+5000000", "5000000"),
+        ("preallocate", "TRUE", "true"),
+        ("min.cleanable.dirty.ratio", "0.30", "0.3"),
+        ("cleanup.policy", "delete, compact", "delete,compact"),
+        ("cleanup.policy", "delete,delete", "delete"),
+        ("cleanup.policy", "", ""),
+        ("compression.type", " gzip ", "gzip"),
+        ("compression.gzip.level", "-1", "-1"),
+        ("retention.bytes", "-5", "-5"),
+        ("leader.replication.throttled.replicas", "*", "*"),
+        ("leader.replication.throttled.replicas", "0:1,1:2", "0:1,1:2"),
+        (
+            "retention.ms",
+            "abc",
+            "Invalid value abc for configuration retention.ms: Not a number of type LONG",
+        ),
+        (
+            "retention.ms",
+            "7d",
+            "Invalid value 7d for configuration retention.ms: Not a number of type LONG",
+        ),
+        (
+            "retention.ms",
+            "",
+            "Invalid value  for configuration retention.ms: Not a number of type LONG",
+        ),
+        (
+            "retention.ms",
+            "-2",
+            "Invalid value -2 for configuration retention.ms: Value must be at least -1",
+        ),
+        (
+            "segment.bytes",
+            "10",
+            "Invalid value 10 for configuration segment.bytes: Value must be at least 1048576",
+        ),
+        (
+            "segment.bytes",
+            "99999999999",
+            "Invalid value 99999999999 for configuration segment.bytes: Not a number of type \
                  INT",
-            ),
-            (
-                "min.cleanable.dirty.ratio",
-                "2",
-                "Invalid value 2.0 for configuration min.cleanable.dirty.ratio: Value must be no \
+        ),
+        (
+            "min.cleanable.dirty.ratio",
+            "2",
+            "Invalid value 2.0 for configuration min.cleanable.dirty.ratio: Value must be no \
                  more than 1",
-            ),
-            (
-                "min.cleanable.dirty.ratio",
-                "x",
-                "Invalid value x for configuration min.cleanable.dirty.ratio: Not a number of \
+        ),
+        (
+            "min.cleanable.dirty.ratio",
+            "x",
+            "Invalid value x for configuration min.cleanable.dirty.ratio: Not a number of \
                  type DOUBLE",
-            ),
-            (
-                "preallocate",
-                "yes",
-                "Invalid value yes for configuration preallocate: Expected value to be either \
+        ),
+        (
+            "preallocate",
+            "yes",
+            "Invalid value yes for configuration preallocate: Expected value to be either \
                  true or false",
-            ),
-            (
-                "cleanup.policy",
-                "delete,foo",
-                "Invalid value foo for configuration cleanup.policy: String must be one of: \
+        ),
+        (
+            "cleanup.policy",
+            "delete,foo",
+            "Invalid value foo for configuration cleanup.policy: String must be one of: \
                  compact, delete",
-            ),
-            (
-                "compression.type",
-                "GZIP",
-                "Invalid value GZIP for configuration compression.type: String must be one of: \
+        ),
+        (
+            "compression.type",
+            "GZIP",
+            "Invalid value GZIP for configuration compression.type: String must be one of: \
                  uncompressed, zstd, lz4, snappy, gzip, producer",
-            ),
-            (
-                "compression.gzip.level",
-                "0",
-                "Invalid value 0 for configuration compression.gzip.level: Value must be between \
+        ),
+        (
+            "compression.gzip.level",
+            "0",
+            "Invalid value 0 for configuration compression.gzip.level: Value must be between \
                  1 and 9 or equal to -1",
-            ),
-            (
-                "compression.lz4.level",
-                "0",
-                "Invalid value 0 for configuration compression.lz4.level: Value must be at least 1",
-            ),
-            (
-                "compression.zstd.level",
-                "23",
-                "Invalid value 23 for configuration compression.zstd.level: Value must be no more \
+        ),
+        (
+            "compression.lz4.level",
+            "0",
+            "Invalid value 0 for configuration compression.lz4.level: Value must be at least 1",
+        ),
+        (
+            "compression.zstd.level",
+            "23",
+            "Invalid value 23 for configuration compression.zstd.level: Value must be no more \
                  than 22",
-            ),
-            (
-                "leader.replication.throttled.replicas",
-                "x",
-                "Invalid value [x] for configuration leader.replication.throttled.replicas: \
+        ),
+        (
+            "leader.replication.throttled.replicas",
+            "x",
+            "Invalid value [x] for configuration leader.replication.throttled.replicas: \
                  leader.replication.throttled.replicas must be the literal '*' or a list of \
                  replicas in the following format: [partitionId]:[brokerId],[partitionId]:\
                  [brokerId],...",
-            ),
-        ] {
-            assert_eq!(topic(name, text), answer, "{name}={text}");
+        ),
+    ];
+
+    #[test]
+    fn values_are_read_and_refused_in_kafkas_words() {
+        for (name, text, answer) in ANSWERS {
+            assert_eq!(topic(name, text), *answer, "{name}={text}");
         }
     }
 

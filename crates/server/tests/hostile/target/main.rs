@@ -27,7 +27,7 @@ async fn main() {
         engines: Engines::new("file", Arc::clone(&memory) as _),
         meta: memory,
         environment: Arc::new(SystemEnvironment),
-        advertised: None,
+        advertised: std::collections::BTreeMap::new(),
     })
     .await
     .expect("an empty broker starts");
