@@ -35,9 +35,8 @@ pub(crate) struct Variable {
     pub(crate) value: String,
 }
 
-/// `STRANDLINE_` variables that are no keys: the client commands and the project's tests read them.
-const NO_KEYS: &[&str] =
-    &["STRANDLINE_BOOTSTRAP", "STRANDLINE_HTTP", "STRANDLINE_BINARY", "STRANDLINE_E2E_PEER"];
+/// `STRANDLINE_` variables that are no keys: the client commands read them.
+const NO_KEYS: &[&str] = &["STRANDLINE_BOOTSTRAP", "STRANDLINE_HTTP"];
 
 /// The variables that name keys, by name; what Kubernetes puts there about services is left out.
 pub(crate) fn variables(environment: impl Iterator<Item = (String, String)>) -> Vec<Variable> {
