@@ -16,6 +16,11 @@ pub struct Limits {
     pub connection_reply_bytes_max: ByteCount,
     /// The largest frame of any API but Produce. Reached: the connection is closed.
     pub frame_bytes_max_except_produce: ByteCount,
+    /// A request of any API but Produce that is larger than this is heavy: what it is decoded to,
+    /// and its answer, are many times as large.
+    pub heavy_request_bytes_min: ByteCount,
+    /// Heavy requests at a time, counted until their answers are sent. Reached: the next one waits.
+    pub heavy_requests_max: usize,
     /// Partitions that one fetch session may hold. Reached: the client gets no session and keeps
     /// sending full requests.
     pub fetch_session_partitions_max: usize,
@@ -36,7 +41,9 @@ impl Limits {
         Self {
             connection_pending_replies_max: 1024,
             connection_reply_bytes_max: ByteCount::mib(64),
-            frame_bytes_max_except_produce: ByteCount::mib(8),
+            frame_bytes_max_except_produce: ByteCount::mib(2),
+            heavy_request_bytes_min: ByteCount::kib(64),
+            heavy_requests_max: 4,
             fetch_session_partitions_max: 100_000,
             producers_per_partition_max: 100_000,
             request_bytes_in_flight_max: ByteCount::mib(128),

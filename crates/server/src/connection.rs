@@ -20,6 +20,7 @@ use std::time::Duration;
 use strandline_broker::{Broker, Connection, Disconnect, Peer, Reply, Started};
 use strandline_wire::{ApiKey, Arrival, EncodeError, FrameError, FrameLimits, next_request};
 use tokio::net::TcpStream;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -40,6 +41,8 @@ pub(crate) struct Context {
     pub(crate) config: ServerConfig,
     pub(crate) frame_limits: FrameLimits,
     pub(crate) budget: Budget,
+    /// Permits for heavy requests: see [`strandline_model::Limits::heavy_requests_max`].
+    pub(crate) heavy: Semaphore,
     pub(crate) connections: AtomicUsize,
     pub(crate) stop: CancellationToken,
 }
@@ -53,10 +56,20 @@ impl Context {
                 config.limits.frame_bytes_max_except_produce,
             ),
             budget: Budget::new(config.limits.request_bytes_in_flight_max),
+            heavy: Semaphore::new(config.limits.heavy_requests_max),
             connections: AtomicUsize::new(0),
             stop: CancellationToken::new(),
             config,
         }
+    }
+
+    /// Waits for its turn when a request is heavy.
+    async fn heavy_permit(&self, bytes: usize) -> Option<SemaphorePermit<'_>> {
+        if bytes as u64 <= self.config.limits.heavy_request_bytes_min.get() {
+            return None;
+        }
+        let permit = self.heavy.acquire().await;
+        Some(permit.expect("the semaphore is never closed"))
     }
 }
 
@@ -161,8 +174,13 @@ impl<'a> Served<'a> {
                     } else {
                         self.answer_pending().await?;
                         self.send_all().await?;
+                        let permit = self.context.heavy_permit(body.len()).await;
                         let started = self.start_while_reading(&header, body).await?;
                         self.take(started);
+                        if permit.is_some() {
+                            // The answer is large too: it counts until it has left.
+                            self.send_all().await?;
+                        }
                     }
                 }
             }

@@ -18,7 +18,14 @@ const BROKER: i8 = 4;
 
 /// Describes each resource.
 pub(crate) fn handle(broker: &Broker, request: &Request) -> Response {
-    let results = request.resources.iter().map(|resource| match describe(broker, resource) {
+    // A resource that is named again is not described again: a small request would be answered with
+    // gigabytes.
+    let mut named = BTreeSet::new();
+    let resources = request
+        .resources
+        .iter()
+        .filter(|resource| named.insert((resource.resource_type, resource.resource_name.as_str())));
+    let results = resources.map(|resource| match describe(broker, resource) {
         Ok(described) => DescribeConfigsResult {
             resource_type: resource.resource_type,
             resource_name: resource.resource_name.clone(),
@@ -61,7 +68,8 @@ fn describe(
         BROKER if name.is_empty() => Ok(broker.settings().describe_dynamic_defaults()),
         BROKER => {
             let id = broker.node_id();
-            if name.parse() == Ok(id.get()) {
+            // One spelling only, so that it can't be named twice under two.
+            if name == id.to_string() {
                 Ok(broker.settings().describe_broker())
             } else {
                 let message = format!("broker id {name} is not this broker's, {id}");
