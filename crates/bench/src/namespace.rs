@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, ensure};
 
 /// Set in the process that already runs inside.
-const MARK: &str = "STRANDLINE_BENCH_NAMESPACE";
+const MARK: &str = "BENCH_NAMESPACE";
 const CONGESTION_CONTROL: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 
 /// Where the caller runs.
