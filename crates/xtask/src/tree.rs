@@ -18,6 +18,19 @@ pub(crate) struct Tree {
     pub(crate) paths: BTreeSet<String>,
     /// The workspace's crates, by folder name.
     pub(crate) crates: BTreeMap<String, Crate>,
+    /// Everything else that is built with them, tests included.
+    pub(crate) packages: Vec<Outside>,
+}
+
+/// A package of somebody else's.
+#[derive(Debug, Default)]
+pub(crate) struct Outside {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    /// An SPDX expression; empty when it names none.
+    pub(crate) license: String,
+    /// Where it comes from.
+    pub(crate) source: String,
 }
 
 /// One crate of the workspace.
@@ -36,7 +49,13 @@ pub(crate) struct Crate {
 impl Tree {
     /// Reads the tree at `root`.
     pub(crate) fn read(root: &Path) -> anyhow::Result<Self> {
-        let mut tree = Self { crates: read_crates(root)?, ..Self::default() };
+        let metadata = MetadataCommand::new()
+            .current_dir(root)
+            .manifest_path(root.join("Cargo.toml"))
+            .exec()
+            .context("run cargo metadata")?;
+        let (crates, packages) = (read_crates(root, &metadata), read_packages(&metadata));
+        let mut tree = Self { crates, packages, ..Self::default() };
         let list = Command::new("git")
             .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
             .current_dir(root)
@@ -94,12 +113,19 @@ impl Tree {
     }
 }
 
-fn read_crates(root: &Path) -> anyhow::Result<BTreeMap<String, Crate>> {
-    let metadata = MetadataCommand::new()
-        .current_dir(root)
-        .manifest_path(root.join("Cargo.toml"))
-        .exec()
-        .context("run cargo metadata")?;
+fn read_packages(metadata: &Metadata) -> Vec<Outside> {
+    let outside = metadata.packages.iter().filter_map(|package| {
+        Some(Outside {
+            name: package.name.to_string(),
+            version: package.version.to_string(),
+            license: package.license.clone().unwrap_or_default(),
+            source: package.source.as_ref()?.repr.clone(),
+        })
+    });
+    outside.collect()
+}
+
+fn read_crates(root: &Path, metadata: &Metadata) -> BTreeMap<String, Crate> {
     let members: BTreeMap<PackageId, String> = metadata
         .workspace_packages()
         .iter()
@@ -107,8 +133,8 @@ fn read_crates(root: &Path) -> anyhow::Result<BTreeMap<String, Crate>> {
         .collect();
     let mut crates = BTreeMap::new();
     for package in metadata.workspace_packages() {
-        let closure = closure(&metadata, &package.id);
-        let direct = direct(&metadata, &package.id);
+        let closure = closure(metadata, &package.id);
+        let direct = direct(metadata, &package.id);
         let roots = package
             .targets
             .iter()
@@ -124,7 +150,7 @@ fn read_crates(root: &Path) -> anyhow::Result<BTreeMap<String, Crate>> {
         let closure = closure.iter().map(|id| metadata[*id].name.to_string()).collect();
         crates.insert(folder_name(package), Crate { roots, uses, outside, closure });
     }
-    Ok(crates)
+    crates
 }
 
 fn folder_name(package: &Package) -> String {

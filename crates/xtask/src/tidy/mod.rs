@@ -8,6 +8,7 @@ mod crates;
 mod docs;
 mod fence;
 mod length;
+mod packages;
 mod reach;
 mod rust_text;
 mod text;
@@ -65,6 +66,7 @@ type Check = fn(&Tree) -> Vec<Finding>;
 const CHECKS: &[(&str, Check)] = &[
     ("crate table", crates::check),
     ("fences", fence::check),
+    ("packages", packages::check),
     ("lengths", length::check),
     ("reachable files", reach::check),
     ("words", words::check),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Check, Finding};
-use crate::tree::{Crate, Tree};
+use crate::tree::{Crate, Outside, Tree};
 
 fn tree(files: &[(&str, &str)]) -> Tree {
     let mut tree = Tree::default();
@@ -141,6 +141,50 @@ fn a_runtime_built_with_a_pure_crate_is_found() {
 #[test]
 fn an_impure_crate_may_use_the_clock() {
     finds(super::fence::check, &pure_tree("broker", "fn f() { Instant::now(); }"), &[]);
+}
+
+fn packages(list: &[(&str, &str, &str)]) -> Tree {
+    let rules = "[licenses]\nallow = [\n  \"MIT\",\n  \"Zlib\",\n]\nskip = [\n  { name = \"twice\", reason = \"x\" },\n]\n";
+    let mut tree = tree(&[("deny.toml", rules)]);
+    let both = [("twice", "1.0.0", "MIT"), ("twice", "2.0.0", "MIT")];
+    for (name, version, license) in both.iter().chain(list) {
+        tree.packages.push(Outside {
+            name: (*name).to_owned(),
+            version: (*version).to_owned(),
+            license: (*license).to_owned(),
+            source: "registry+https://github.com/rust-lang/crates.io-index".to_owned(),
+        });
+    }
+    tree
+}
+
+#[test]
+fn licences_that_can_be_met_are_allowed() {
+    let good = ["MIT", "MIT/Apache-2.0", "Apache-2.0 OR MIT", "(Zlib OR GPL-3.0) AND MIT"];
+    for license in good {
+        finds(super::packages::check, &packages(&[("a", "1.0.0", license)]), &[]);
+    }
+    for license in ["", "GPL-3.0", "MIT AND GPL-3.0", "(MIT", "(Zlib OR MIT) AND GPL-3.0"] {
+        let expected =
+            format!("Cargo.lock: a 1.0.0 is under `{license}`, which deny.toml does not allow");
+        finds(super::packages::check, &packages(&[("a", "1.0.0", license)]), &[&expected]);
+    }
+}
+
+#[test]
+fn two_versions_of_a_package_are_found() {
+    let tree = packages(&[("a", "1.0.0", "MIT"), ("a", "2.0.0", "MIT")]);
+    let expected =
+        "Cargo.lock: a is built in {\"1.0.0\", \"2.0.0\"}; agree on one, or say why in deny.toml";
+    finds(super::packages::check, &tree, &[expected]);
+}
+
+#[test]
+fn a_package_from_elsewhere_is_found() {
+    let mut tree = packages(&[("a", "1.0.0", "MIT")]);
+    tree.packages[2].source = "git+https://example.org/a".to_owned();
+    let expected = "Cargo.lock: a 1.0.0 comes from git+https://example.org/a";
+    finds(super::packages::check, &tree, &[expected]);
 }
 
 fn function(lines: usize) -> String {
