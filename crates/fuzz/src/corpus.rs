@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use crate::target::Target;
 
 /// What is kept of a target, in files and in bytes a file: the corpus lies in the repository.
-const FILES_MAX: usize = 200;
+const FILES_MAX: usize = 32;
 const FILE_BYTES_MAX: usize = 8 * 1024;
 
 /// `fuzz/corpus/TARGET/`.
