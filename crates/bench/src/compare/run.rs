@@ -28,8 +28,9 @@ const FETCH_BYTES: usize = 8 * 1024 * 1024;
 /// How often a consumer reads the whole log in a run.
 const CONSUME_PASSES: usize = 4;
 const FETCH_PASSES: usize = 16;
-const WARM_BYTES_MIN: usize = 256 << 20;
-const WARM_BYTES_MAX: usize = 2 << 30;
+/// A broker also fills a journal and its spare files, whatever the load.
+const WARM_BYTES_MIN: usize = 1 << 30;
+const WARM_BYTES_MAX: usize = 3 << 30;
 
 /// The figures of one run.
 #[derive(Clone, Debug, Default, Serialize)]

@@ -46,7 +46,7 @@ impl Machine {
             congestion_control: read("/proc/sys/net/ipv4/tcp_congestion_control")
                 .unwrap_or_else(unknown),
             own_network,
-            memory: "warm: twice what a run writes is touched before and freed during it"
+            memory: "warm: twice what a run writes, at least 1 GiB, is touched before and freed during it"
                 .to_owned(),
         }
     }
