@@ -15,7 +15,7 @@ mod mutate;
 mod random;
 mod target;
 
-use std::process::{Command, ExitCode};
+use std::process::{Child, Command, ExitCode};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, bail, ensure};
@@ -84,32 +84,41 @@ fn run(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Each target in a process of its own: an abort or an exhausted stack ends only that one.
+/// Each target in a process of its own, as many at a time as there are cores: an abort or an exhausted
+/// stack ends only that one.
 fn run_all(options: &Options) -> anyhow::Result<()> {
-    let program = std::env::current_exe().context("find this program")?;
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let mut failed = Vec::new();
-    for target in TARGETS {
-        let (seconds, seed) = (options.seconds.to_string(), options.seed.to_string());
-        let mut command = Command::new(&program);
-        command.args([target.name, "--seconds", &seconds, "--seed", &seed]);
-        if options.keep {
-            command.arg("--keep");
-        }
-        let status = command.status().with_context(|| format!("start {}", target.name))?;
-        if !status.success() {
-            // An abort could not save its input; the driver wrote it down before it tried it.
-            let current = driver::current_input(target);
-            println!(
-                "{} ended with {status}; its last input is {}",
-                target.name,
-                current.display()
-            );
-            failed.push(target.name);
+    for targets in TARGETS.chunks(cores) {
+        let started = targets.iter().map(|target| Ok((target, start(target, options)?)));
+        for (target, mut child) in started.collect::<anyhow::Result<Vec<_>>>()? {
+            let status = child.wait().with_context(|| format!("wait for {}", target.name))?;
+            if !status.success() {
+                // An abort could not save its input; the driver wrote it down before it tried it.
+                let input = driver::current_input(target);
+                println!(
+                    "{} ended with {status}; its last input is {}",
+                    target.name,
+                    input.display()
+                );
+                failed.push(target.name);
+            }
         }
     }
     println!("{} passed, {} failed", TARGETS.len() - failed.len(), failed.len());
     ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
     Ok(())
+}
+
+fn start(target: &Target, options: &Options) -> anyhow::Result<Child> {
+    let program = std::env::current_exe().context("find this program")?;
+    let (seconds, seed) = (options.seconds.to_string(), options.seed.to_string());
+    let mut command = Command::new(program);
+    command.args([target.name, "--seconds", &seconds, "--seed", &seed]);
+    if options.keep {
+        command.arg("--keep");
+    }
+    command.spawn().with_context(|| format!("start {}", target.name))
 }
 
 fn find(name: &str) -> anyhow::Result<&'static Target> {
