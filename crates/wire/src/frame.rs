@@ -164,9 +164,10 @@ pub fn next_request(buf: &mut BytesMut, limits: &FrameLimits) -> Result<Arrival,
 }
 
 fn request(api: Api, correlation_id: i32, frame: BytesMut) -> Result<Arrival, FrameError> {
-    // The client id has a 16-bit length even where all else is flexible.
+    // The client id has a 16-bit length even where all else is flexible, and no client is turned away
+    // because of how it writes its name.
     let mut reader = Reader::new(frame, false);
-    let client_id = reader.nullable_text().map_err(FrameError::Header)?;
+    let client_id = reader.lenient_text().map_err(FrameError::Header)?;
     let mut reader = Reader::new(reader.into_rest(), api.is_flexible());
     reader.skip_tagged_fields().map_err(FrameError::Header)?;
     let header = RequestHeader { api, correlation_id, client_id };

@@ -13,7 +13,7 @@ use bytes::{Bytes, BytesMut};
 use crate::{ApiKey, DecodeError, EncodeError};
 
 /// A message that the generated codec reads and writes.
-pub trait Message: Sized + Debug + Send {
+pub trait Message: Sized + Debug + Send + Sync {
     /// Which API it belongs to.
     const KEY: ApiKey;
 

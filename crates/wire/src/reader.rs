@@ -64,7 +64,7 @@ impl Reader {
         Err(DecodeError::Varint)
     }
 
-    /// A length of bytes that are there, or null.
+    /// A length of bytes that are there, or null. Any negative length is null, as Kafka reads it.
     fn length(&mut self, width: Width) -> Result<Option<usize>, DecodeError> {
         let length = if self.flexible {
             i64::from(self.unsigned_varint()?) - 1
@@ -74,13 +74,10 @@ impl Reader {
                 Width::Int32 => i64::from(self.int32()?),
             }
         };
-        match length {
-            -1 => Ok(None),
-            _ => match usize::try_from(length) {
-                Err(_) => Err(DecodeError::Length(length)),
-                Ok(length) if length > self.buf.len() => Err(DecodeError::CutShort),
-                Ok(length) => Ok(Some(length)),
-            },
+        match usize::try_from(length) {
+            Err(_) => Ok(None),
+            Ok(length) if length > self.buf.len() => Err(DecodeError::CutShort),
+            Ok(length) => Ok(Some(length)),
         }
     }
 
@@ -88,6 +85,14 @@ impl Reader {
         let Some(length) = self.length(Width::Int16)? else { return Ok(None) };
         let bytes = self.buf.split_to(length).freeze();
         KafkaString::new(bytes).map(Some).map_err(|_| DecodeError::Utf8)
+    }
+
+    /// A text that need not be UTF-8: what is not becomes U+FFFD, as in Java.
+    pub(crate) fn lenient_text(&mut self) -> Result<Option<KafkaString>, DecodeError> {
+        let Some(length) = self.length(Width::Int16)? else { return Ok(None) };
+        let bytes = self.buf.split_to(length).freeze();
+        let lossy = || KafkaString::from(String::from_utf8_lossy(&bytes).into_owned());
+        Ok(Some(KafkaString::new(bytes.clone()).unwrap_or_else(|_| lossy())))
     }
 
     pub(crate) fn text(&mut self) -> Result<KafkaString, DecodeError> {

@@ -76,7 +76,7 @@ pub struct AbortedTransaction {
 }
 
 impl PartitionResponse {
-    /// A failure: no offsets, no records.
+    /// A failure: no offsets, no records, and no aborted transactions rather than null, as in Kafka.
     pub const fn failed(index: i32, error: ErrorCode) -> Self {
         Self {
             index,
@@ -86,7 +86,7 @@ impl PartitionResponse {
             log_start_offset: -1,
             diverging_epoch: None,
             current_leader: None,
-            aborted_transactions: None,
+            aborted_transactions: Some(Vec::new()),
             preferred_read_replica: -1,
             records_bytes: 0,
         }

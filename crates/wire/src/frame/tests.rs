@@ -98,11 +98,28 @@ fn an_unknown_version_of_api_versions_keeps_the_connection() {
 
 #[test]
 fn a_header_that_is_cut_short_is_refused() {
-    for client_id in [&[0x7f, 0xff][..], &[0], &[0xff, 0xfe], &[0, 1, 0xff]] {
+    for client_id in [&[0x7f, 0xff][..], &[0], &[0, 2, 0x61]] {
         let mut buf = claim(8 + i32::try_from(client_id.len()).unwrap(), 3, 8);
         buf.extend_from_slice(client_id);
         let error = next_request(&mut buf, &LIMITS).unwrap_err();
         assert!(matches!(error, FrameError::Header(_)), "{client_id:?}: {error}");
+    }
+}
+
+#[test]
+fn a_client_is_called_as_well_as_its_bytes_allow() {
+    for (bytes, name) in [
+        (&[0xff, 0xff][..], None),
+        (&[0xff, 0xfe], None),
+        (&[0, 0], Some("")),
+        (&[0, 2, b'a', 0xe9], Some("a\u{fffd}")),
+    ] {
+        let mut buf = claim(8 + i32::try_from(bytes.len()).unwrap(), 3, 8);
+        buf.extend_from_slice(bytes);
+        let Ok(Arrival::Request(header, _)) = next_request(&mut buf, &LIMITS) else {
+            panic!("{bytes:?} is a client id");
+        };
+        assert_eq!(header.client_id.as_ref().map(KafkaString::as_str), name);
     }
 }
 
