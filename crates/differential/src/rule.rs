@@ -1,0 +1,103 @@
+//! The differences that are meant: at most twenty-five, each with the sentence of the design behind it.
+
+use crate::run::{ABSENT, Difference};
+
+/// A difference that is meant.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rule {
+    /// What differs, in a few words.
+    pub(crate) name: &'static str,
+    /// The sentence behind it, with the place where it stands.
+    pub(crate) because: &'static str,
+    /// Whether it explains a difference.
+    pub(crate) covers: fn(&Difference) -> bool,
+}
+
+/// The rules. More than this many would be a different protocol.
+const RULES_MAX: usize = 25;
+const _: () = assert!(RULES.len() <= RULES_MAX);
+
+pub(crate) static RULES: [Rule; 9] = [
+    Rule {
+        name: "only what is served is advertised",
+        because: "design §5: an API that is not served is not advertised; versions go up to what \
+                  the codec generated from Kafka 4.3.0 has",
+        covers: |d| {
+            d.api == "ApiVersions"
+                && (d.path == "api_keys.len"
+                    || d.path.starts_with("api_keys[") && d.ours == ABSENT
+                    || d.path.ends_with(".max_version") && at_least(&d.kafka, &d.ours))
+        },
+    },
+    Rule {
+        name: "features stay at zero or absent",
+        because: "design §5: features in ApiVersions stay at 0 or absent until the thing is served",
+        covers: |d| {
+            d.api == "ApiVersions"
+                && (d.path.starts_with("supported_features")
+                    || d.path.starts_with("finalized_features"))
+        },
+    },
+    Rule {
+        name: "topics have keys of our own",
+        because: "design §5: own keys and defaults (retention.records, retention.bytes.floor, \
+                  storage.default, validate.compressed)",
+        covers: |d| {
+            let own = |key: &&str| d.path.contains(&format!("configs[{key}]"));
+            d.kafka == ABSENT && OWN_KEYS.iter().any(own)
+                || d.path.ends_with(".configs.len") && at_least(&d.ours, &d.kafka)
+        },
+    },
+    Rule {
+        name: "one replica needs no cluster-wide minimum of them",
+        because: "design §5: single-node leader semantics; no home-made replication, ever",
+        covers: |d| {
+            d.path.contains("configs[min.insync.replicas]")
+                && (d.path.ends_with(".config_source") || d.path.contains(".synonyms"))
+        },
+    },
+    Rule {
+        name: "an error says why where Kafka is silent",
+        because: "design §6: reference/ux.md says how errors read (§3.4: what to do about it)",
+        covers: |d| d.path.ends_with("error_message") && d.kafka == "None" && d.ours == "<words>",
+    },
+    Rule {
+        name: "compressed batches are not looked into",
+        because: "design §5: compressed ones are stored as they came and trusted beyond their \
+                  header and CRC",
+        covers: |d| {
+            d.api == "Produce"
+                && matches!(d.case.as_str(), "plain records called gzip" | "an unknown codec")
+        },
+    },
+    Rule {
+        name: "a batch that only one side took moves the next offset",
+        because: "design §5: compressed ones are stored as they came (the batch before this one)",
+        covers: |d| {
+            d.api == "Produce"
+                && d.case == "the first sequence"
+                && d.path.starts_with("base_offset")
+        },
+    },
+    Rule {
+        name: "transactions are refused",
+        because: "design §5: features stay at 0 or absent until the thing is served",
+        covers: |d| {
+            d.api == "InitProducerId" && d.case == "a transactional id"
+                || d.api == "Produce" && d.case == "a transactional batch without an id"
+        },
+    },
+    Rule {
+        name: "a null array is read as an empty one",
+        because: "design §5: the codec is generated from Kafka 4.3.0 (it does not tell them apart)",
+        covers: |d| d.case == "all ones" && d.kafka == "closed" && d.ours == "answer",
+    },
+];
+
+/// Topic configuration that Kafka does not have.
+const OWN_KEYS: [&str; 4] =
+    ["storage.engine", "retention.records", "retention.bytes.floor", "validate.compressed"];
+
+fn at_least(larger: &str, smaller: &str) -> bool {
+    matches!((larger.parse::<i64>(), smaller.parse::<i64>()), (Ok(a), Ok(b)) if a >= b)
+}
