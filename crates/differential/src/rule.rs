@@ -17,7 +17,7 @@ pub(crate) struct Rule {
 const RULES_MAX: usize = 25;
 const _: () = assert!(RULES.len() <= RULES_MAX);
 
-pub(crate) static RULES: [Rule; 9] = [
+pub(crate) static RULES: [Rule; 8] = [
     Rule {
         name: "only what is served is advertised",
         because: "design §5: an API that is not served is not advertised; versions go up to what \
@@ -68,15 +68,6 @@ pub(crate) static RULES: [Rule; 9] = [
         covers: |d| {
             d.api == "Produce"
                 && matches!(d.case.as_str(), "plain records called gzip" | "an unknown codec")
-        },
-    },
-    Rule {
-        name: "a batch that only one side took moves the next offset",
-        because: "design §5: compressed ones are stored as they came (the batch before this one)",
-        covers: |d| {
-            d.api == "Produce"
-                && d.case == "the first sequence"
-                && d.path.starts_with("base_offset")
         },
     },
     Rule {
