@@ -1,6 +1,7 @@
 //! The broker itself: what it is made of, how it starts, and how it stops.
 
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,8 @@ use strandline_model::config::{BrokerConfig, BrokerLayers};
 use strandline_model::{Limits, NodeId, TopicId};
 use strandline_storage::{CommitError, MetaBatch, MetaStore, StorageError, Table};
 use strandline_wire::ErrorCode;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::advertise::{Endpoint, endpoint_for};
@@ -25,7 +28,10 @@ use crate::producer_ids::ProducerIds;
 use crate::purger::Purger;
 use crate::settings::SettingsSource;
 use crate::tasks;
-use crate::topic::{CreateError, DeleteError, LoadError, NewTopic, PlannedTopic, Registry, Topic};
+use crate::topic::{
+    CreateError, CreatePartitionsError, DeleteError, LoadError, NewTopic, PlannedTopic, Registry,
+    Topic,
+};
 
 /// The row that holds the cluster's id, 16 bytes.
 const CLUSTER_ID_KEY: &[u8] = b"cluster-id";
@@ -77,6 +83,9 @@ pub struct Broker {
     sessions: Mutex<FetchSessions>,
     metrics: Metrics,
     stop: CancellationToken,
+    /// The runtime that the broker was started on. What must come to its end runs there, not on
+    /// the connection's that asked for it.
+    runtime: Handle,
 }
 
 impl Broker {
@@ -94,11 +103,13 @@ impl Broker {
         let registry = Registry::load(Arc::clone(&meta), Arc::clone(&settings)).await?;
         let purger =
             Purger::load(Arc::clone(&meta), engines.clone(), Arc::clone(&environment)).await?;
+        let runtime = Handle::current();
         let broker = Arc::new(Self {
             cluster_id,
             advertised,
             settings,
-            partitions: Partitions::new(engines.clone(), Arc::clone(&environment)),
+            partitions: Partitions::new(engines.clone(), Arc::clone(&environment), runtime.clone()),
+            runtime,
             environment,
             engines,
             registry,
@@ -114,9 +125,9 @@ impl Broker {
 
     fn start_tasks(self: &Arc<Self>) {
         let purger = Arc::clone(&self.purger);
-        tasks::spawn("purge deleted topics", purger.run(self.stop.clone()));
+        tasks::spawn(&self.runtime, "purge deleted topics", purger.run(self.stop.clone()));
         let broker = Arc::clone(self);
-        tasks::spawn("forget silent producers", async move {
+        tasks::spawn(&self.runtime, "forget silent producers", async move {
             while !broker.stop.is_cancelled() {
                 tokio::select! {
                     () = broker.environment.sleep(PRODUCER_EXPIRY_INTERVAL) => {}
@@ -176,7 +187,11 @@ impl Broker {
     /// Creates a topic if there is none of that name; says whether it did.
     ///
     /// For topics that `serve` is told to have. `partition_count` −1 means the broker's default.
-    pub async fn ensure_topic(&self, name: &str, partition_count: i32) -> Result<bool, String> {
+    pub async fn ensure_topic(
+        self: &Arc<Self>,
+        name: &str,
+        partition_count: i32,
+    ) -> Result<bool, String> {
         let new = NewTopic {
             name: name.to_owned(),
             partition_count,
@@ -196,19 +211,60 @@ impl Broker {
         self.registry.plan_topic(new, id, self.node_id(), self.environment.now())
     }
 
-    pub(crate) async fn create_topic(&self, new: &NewTopic) -> Result<Arc<Topic>, CreateError> {
-        self.registry.create_topic(self.plan_topic(new)?).await
+    pub(crate) async fn create_topic(
+        self: &Arc<Self>,
+        new: &NewTopic,
+    ) -> Result<Arc<Topic>, CreateError> {
+        let plan = self.plan_topic(new)?;
+        let broker = Arc::clone(self);
+        self.to_the_end("create topic", async move { broker.registry.create_topic(plan).await })
+            .await?
     }
 
-    pub(crate) async fn delete_topic(&self, topic: &Arc<Topic>) -> Result<(), DeleteError> {
+    pub(crate) async fn grow_topic(
+        self: &Arc<Self>,
+        topic: &Arc<Topic>,
+        total: u32,
+    ) -> Result<(), CreatePartitionsError> {
+        let (broker, topic) = (Arc::clone(self), Arc::clone(topic));
+        let grown = async move { broker.registry.grow_topic(&topic, total).await };
+        self.to_the_end("add partitions", grown).await?
+    }
+
+    pub(crate) async fn delete_topic(
+        self: &Arc<Self>,
+        topic: &Arc<Topic>,
+    ) -> Result<(), DeleteError> {
         let config = self.settings.broker();
         if !config.delete_topic_enable {
             return Err(DeleteError::Disabled);
         }
-        let now = self.environment.now();
-        let deletion = self.registry.delete_topic(topic, now, config.deletion_grace_ms).await?;
-        self.purger.add(deletion);
-        Ok(())
+        let (now, grace_ms) = (self.environment.now(), config.deletion_grace_ms);
+        let (broker, topic) = (Arc::clone(self), Arc::clone(topic));
+        let deleted = async move {
+            let deletion = broker.registry.delete_topic(&topic, now, grace_ms).await?;
+            broker.purger.add(deletion);
+            Ok(())
+        };
+        self.to_the_end("delete topic", deleted).await?
+    }
+
+    /// Runs a change of metadata to its end even when whoever asked for it goes away meanwhile: what
+    /// was committed must also be known here.
+    async fn to_the_end<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        change: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, StorageError> {
+        let (sender, receiver) = oneshot::channel();
+        tasks::spawn(&self.runtime, name, async move {
+            // Nobody is left to tell when the connection went away.
+            drop(sender.send(change.await));
+        });
+        receiver.await.map_err(|_| {
+            let kind = strandline_storage::ErrorKind::Unavailable;
+            StorageError::new(kind, "change was given up at shutdown")
+        })
     }
 
     /// Partition `index` of topic `name`, opened; or the error code that tells a client why not.

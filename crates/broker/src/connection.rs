@@ -127,7 +127,7 @@ impl Connection {
     }
 
     async fn answer(&self, api: Api, id: i32, body: BytesMut) -> Result<Reply, Disconnect> {
-        let broker = &*self.broker;
+        let broker = &self.broker;
         let version = api.version();
         let replied = match api.key() {
             ApiKey::Produce => unreachable!("Produce is started, not answered"),

@@ -6,6 +6,8 @@ use strandline_storage::{ErrorKind, Minimum, ReadError, ReadLimit, StorageError}
 
 use crate::partition::{Partition, into_memory};
 
+/// Times that the newest record is looked for while newer ones are appended.
+const NEWEST_TRIES_MAX: u32 = 16;
 /// Bytes read at a time when the batch that the engine found has nothing after all.
 const STEP: ByteCount = ByteCount::mib(1);
 
@@ -19,11 +21,20 @@ pub(crate) struct Position {
 
 /// The first of the durable records that have the newest timestamp.
 pub(crate) async fn newest_record(partition: &Partition) -> Result<Option<Position>, StorageError> {
-    let chunks = partition.log().chunks();
-    match chunks.iter().filter_map(|chunk| chunk.max_timestamp).max() {
-        Some(newest) => first_at_or_after(partition, newest).await,
-        None => Ok(None),
+    for _ in 0..NEWEST_TRIES_MAX {
+        // Chunks know of a batch before it is durable. Then its record is looked for in vain, and
+        // what was written by now is waited for.
+        let written_end = partition.bounds().written_end;
+        let chunks = partition.log().chunks();
+        let newest = chunks.iter().filter_map(|chunk| chunk.max_timestamp).max();
+        let Some(newest) = newest else { return Ok(None) };
+        if let Some(found) = first_at_or_after(partition, newest).await? {
+            return Ok(Some(found));
+        }
+        partition.log().durable(written_end).await?;
     }
+    let message = "newest record was newer each time that it was looked for";
+    Err(StorageError::new(ErrorKind::Unavailable, message))
 }
 
 /// The first durable record whose timestamp is at least `at`.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use strandline_storage::StorageError;
+use tokio::runtime::Handle;
 
 use crate::engines::Engines;
 use crate::environment::Environment;
@@ -15,11 +16,17 @@ use crate::topic::{Registry, Topic};
 pub(crate) struct Partitions {
     engines: Engines,
     environment: Arc<dyn Environment>,
+    /// Where openings and saves run: they outlive the connection that caused them.
+    runtime: Handle,
 }
 
 impl Partitions {
-    pub(crate) const fn new(engines: Engines, environment: Arc<dyn Environment>) -> Self {
-        Self { engines, environment }
+    pub(crate) const fn new(
+        engines: Engines,
+        environment: Arc<dyn Environment>,
+        runtime: Handle,
+    ) -> Self {
+        Self { engines, environment, runtime }
     }
 
     /// The partition of `slot`, opened now if it was not.
@@ -39,6 +46,7 @@ impl Partitions {
             store: self.engines.store(topic.engine())?,
             settings: topic.settings().log.clone(),
             now: self.environment.now(),
+            runtime: self.runtime.clone(),
         })
     }
 
@@ -55,10 +63,10 @@ impl Partitions {
     }
 
     /// Saves the state of `partition` in the background.
-    pub(crate) fn save_state_soon(partition: &Arc<Partition>) {
+    pub(crate) fn save_state_soon(&self, partition: &Arc<Partition>) {
         let partition = Arc::clone(partition);
-        tasks::spawn("save partition state", async move {
-            if let Err(error) = partition.save_state().await {
+        tasks::spawn(&self.runtime, "save partition state", async move {
+            if let Err(error) = partition.save_state_unless_saving().await {
                 tracing::warn!(partition = %partition.id(), %error, "partition state was not saved");
             }
         });

@@ -12,6 +12,9 @@ use strandline_model::config::{
 use strandline_records::{Codec, ProduceRules, TargetCompression, TimestampType};
 use strandline_storage::{Durability, LogSettings};
 
+/// The longest value that is kept: what a classic Kafka string can carry.
+const VALUE_BYTES_MAX: usize = 32_767;
+
 /// A topic's configuration, in the shapes that its users need.
 #[derive(Clone, Debug)]
 pub(crate) struct TopicSettings {
@@ -32,6 +35,8 @@ pub(crate) enum InvalidSetting {
     Null(String),
     #[error("{0}")]
     Conflict(TopicConfigError),
+    #[error("value of {0} is longer than 32767 bytes")]
+    TooLong(String),
     #[error("storage.engine {0} is not configured on this broker")]
     Engine(String),
 }
@@ -82,6 +87,9 @@ impl SettingsSource {
         let mut overrides = Overrides::default();
         for (name, value) in wanted {
             let value = value.as_ref().ok_or_else(|| InvalidSetting::Null(name.clone()))?;
+            if value.len() > VALUE_BYTES_MAX {
+                return Err(InvalidSetting::TooLong(name.clone()));
+            }
             overrides.set(Scope::Topic, name, value)?;
         }
         self.layers.check_topic(&overrides).map_err(InvalidSetting::Conflict)?;

@@ -2,11 +2,17 @@
 
 use std::future::Future;
 
-/// Runs `future` on the current runtime. A panic in it is logged with the task's name; what the
-/// task owned is dropped, and whoever waits for its answer sees the channel close.
-pub(crate) fn spawn(name: &'static str, future: impl Future<Output = ()> + Send + 'static) {
-    let task = tokio::spawn(future);
-    tokio::spawn(async move {
+use tokio::runtime::Handle;
+
+/// Runs `future` on `runtime`. A panic in it is logged with the task's name; what the task owned is
+/// dropped, and whoever waits for its answer sees the channel close.
+pub(crate) fn spawn(
+    runtime: &Handle,
+    name: &'static str,
+    future: impl Future<Output = ()> + Send + 'static,
+) {
+    let task = runtime.spawn(future);
+    runtime.spawn(async move {
         if let Err(error) = task.await
             && error.is_panic()
         {

@@ -157,11 +157,16 @@ impl ProducerStates {
             .retain(|_, entry| entry.batches.last().is_none_or(|b| b.next_offset() > log_start));
     }
 
-    /// Forgets the producer that was silent for the longest time: what happens at the bound of
-    /// [`strandline_model::Limits::producers_per_partition_max`].
+    /// Forgets the sixteenth of the producers that was silent for the longest time: what happens at
+    /// the bound of [`strandline_model::Limits::producers_per_partition_max`]. Many at once, so that
+    /// looking for them costs each append little.
     pub fn evict_oldest(&mut self) {
-        let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.last_seen);
-        if let Some((&id, _)) = oldest {
+        let mut seen: Vec<_> = self.entries.iter().map(|(&id, e)| (e.last_seen, id)).collect();
+        let count = seen.len().div_ceil(16);
+        if count < seen.len() {
+            seen.select_nth_unstable(count);
+        }
+        for (_, id) in seen.into_iter().take(count) {
             self.entries.remove(&id);
         }
     }

@@ -1,6 +1,7 @@
 //! CreatePartitions: v0–v3. The count is the new total.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use strandline_wire::ErrorCode;
 use strandline_wire::create_partitions::{
@@ -8,14 +9,21 @@ use strandline_wire::create_partitions::{
 };
 
 use super::text;
-use crate::topic::{CreatePartitionsError, Registry};
+use crate::topic::{CreatePartitionsError, PARTITIONS_PER_REQUEST_MAX, Registry};
 use crate::{Broker, error_code};
 
 /// Grows each topic in a commit of its own.
-pub(crate) async fn handle(broker: &Broker, request: Request) -> Response {
+pub(crate) async fn handle(broker: &Arc<Broker>, request: Request) -> Response {
     let mut times: BTreeMap<String, usize> = BTreeMap::new();
     for topic in &request.topics {
         *times.entry(topic.name.as_str().to_owned()).or_default() += 1;
+    }
+    if added_partitions(broker, &request) > PARTITIONS_PER_REQUEST_MAX {
+        let error = CreatePartitionsError::TooManyPartitions;
+        let code = error_code::create_partitions(&error);
+        let refused = |topic| answer(topic, code, Some(&error.to_string()));
+        let results = request.topics.iter().map(refused).collect();
+        return Response { results, ..Response::default() };
     }
     let mut results = Vec::with_capacity(times.len());
     for topic in &request.topics {
@@ -41,8 +49,17 @@ pub(crate) async fn handle(broker: &Broker, request: Request) -> Response {
     Response { results, ..Response::default() }
 }
 
+/// Partitions that the request adds in all its topics.
+fn added_partitions(broker: &Broker, request: &Request) -> u64 {
+    let added = |topic: &CreatePartitionsTopic| {
+        let have = broker.registry().by_name(topic.name.as_str())?.partition_count();
+        u32::try_from(topic.count).ok()?.checked_sub(have).map(u64::from)
+    };
+    request.topics.iter().filter_map(added).sum()
+}
+
 async fn grow(
-    broker: &Broker,
+    broker: &Arc<Broker>,
     asked: &CreatePartitionsTopic,
     validate_only: bool,
 ) -> Result<(), CreatePartitionsError> {
@@ -59,7 +76,7 @@ async fn grow(
     if validate_only {
         return Ok(());
     }
-    broker.registry().grow_topic(&topic, total).await
+    broker.grow_topic(&topic, total).await
 }
 
 fn answer(

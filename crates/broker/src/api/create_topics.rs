@@ -1,6 +1,7 @@
 //! CreateTopics: v2–v7. v4 defaults for counts; v5 echoes the configuration; v7 topic ids.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use strandline_wire::create_topics::{
     CreatableTopic, CreatableTopicConfigs, CreatableTopicResult, Request, Response,
@@ -8,14 +9,23 @@ use strandline_wire::create_topics::{
 use strandline_wire::{ErrorCode, topic_id_to_wire};
 
 use super::text;
-use crate::topic::{CreateError, NewTopic};
+use crate::topic::{CreateError, NewTopic, PARTITIONS_PER_REQUEST_MAX};
 use crate::{Broker, error_code};
 
 /// Creates each topic in a commit of its own: one that is refused holds up no other.
-pub(crate) async fn handle(broker: &Broker, request: Request) -> Response {
+pub(crate) async fn handle(broker: &Arc<Broker>, request: Request) -> Response {
     let mut names = BTreeMap::new();
     for topic in &request.topics {
         *names.entry(topic.name.as_str().to_owned()).or_insert(0) += 1;
+    }
+    if asked_partitions(broker, &request) > PARTITIONS_PER_REQUEST_MAX {
+        let refused = |topic| {
+            refused(topic, ErrorCode::POLICY_VIOLATION, &CreateError::TooManyPartitions.to_string())
+        };
+        return Response {
+            topics: request.topics.iter().map(refused).collect(),
+            ..Response::default()
+        };
     }
     let mut topics = Vec::with_capacity(names.len());
     for topic in &request.topics {
@@ -32,8 +42,19 @@ pub(crate) async fn handle(broker: &Broker, request: Request) -> Response {
     Response { topics, ..Response::default() }
 }
 
+/// Partitions that the request asks for in all its topics, wrong counts left out.
+fn asked_partitions(broker: &Broker, request: &Request) -> u64 {
+    let default = u64::from(broker.settings().broker().num_partitions);
+    let of = |topic: &CreatableTopic| match topic.num_partitions {
+        _ if !topic.assignments.is_empty() => topic.assignments.len() as u64,
+        -1 => default,
+        count => u64::try_from(count).unwrap_or(0),
+    };
+    request.topics.iter().map(of).sum()
+}
+
 async fn create(
-    broker: &Broker,
+    broker: &Arc<Broker>,
     topic: &CreatableTopic,
     validate_only: bool,
 ) -> CreatableTopicResult {
@@ -87,7 +108,7 @@ fn to_domain(topic: &CreatableTopic) -> NewTopic {
 }
 
 fn effective_configs(
-    broker: &Broker,
+    broker: &Arc<Broker>,
     overrides: BTreeMap<String, String>,
 ) -> Vec<CreatableTopicConfigs> {
     let described = broker.settings().describe_topic(&overrides);

@@ -12,23 +12,28 @@ use crate::topic::{DeleteError, Topic};
 use crate::{Broker, error_code};
 
 /// Deletes each topic in a commit of its own; the names are free when the answer leaves.
-pub(crate) async fn handle(broker: &Broker, request: Request, version: i16) -> Response {
+pub(crate) async fn handle(broker: &Arc<Broker>, request: Request, version: i16) -> Response {
     let asked: Vec<DeleteTopicState> = if version >= 6 {
         request.topics
     } else {
         let by_name = |name| DeleteTopicState { name: Some(name), ..DeleteTopicState::default() };
         request.topic_names.into_iter().map(by_name).collect()
     };
-    let mut responses = Vec::with_capacity(asked.len());
-    let mut asked_for: HashMap<TopicId, usize> = HashMap::new();
-    for state in &asked {
-        if let Ok(topic) = find(broker, state) {
-            *asked_for.entry(topic.id()).or_default() += 1;
-        }
+    if !broker.settings().broker().delete_topic_enable {
+        let code = disabled(version);
+        let refused = |state| answer(state, None, code, Some("topic deletion is disabled"));
+        return Response { responses: asked.iter().map(refused).collect(), ..Response::default() };
     }
+    let mut times: HashMap<Named<'_>, usize> = HashMap::new();
     for state in &asked {
+        *times.entry(named(broker, state)).or_default() += 1;
+    }
+    let mut responses = Vec::with_capacity(times.len());
+    for state in &asked {
+        // Answered once, however often it is named.
+        let Some(times) = times.remove(&named(broker, state)) else { continue };
         responses.push(match find(broker, state) {
-            Ok(topic) if asked_for.get(&topic.id()).is_some_and(|&times| times > 1) => {
+            _ if times > 1 => {
                 let message = "topic is named twice in the request";
                 answer(state, None, ErrorCode::INVALID_REQUEST, Some(message))
             }
@@ -37,6 +42,26 @@ pub(crate) async fn handle(broker: &Broker, request: Request, version: i16) -> R
         });
     }
     Response { responses, ..Response::default() }
+}
+
+/// What an entry of the request is about: one topic, whether named by name or by id.
+#[derive(PartialEq, Eq, Hash)]
+enum Named<'a> {
+    Topic(TopicId),
+    Unknown(Option<&'a str>, TopicId),
+}
+
+fn named<'a>(broker: &Broker, state: &'a DeleteTopicState) -> Named<'a> {
+    if let Ok(topic) = find(broker, state) {
+        return Named::Topic(topic.id());
+    }
+    let name = state.name.as_ref().map(KafkaString::as_str);
+    Named::Unknown(name, topic_id_from_wire(state.topic_id))
+}
+
+/// Versions 1 and 2 have no word for it (KIP-322).
+const fn disabled(version: i16) -> ErrorCode {
+    if version < 3 { ErrorCode::INVALID_REQUEST } else { ErrorCode::TOPIC_DELETION_DISABLED }
 }
 
 fn find(
@@ -62,17 +87,15 @@ fn find(
 }
 
 async fn delete(
-    broker: &Broker,
+    broker: &Arc<Broker>,
     state: &DeleteTopicState,
     topic: &Arc<Topic>,
     version: i16,
 ) -> DeletableTopicResult {
     match broker.delete_topic(topic).await {
         Ok(()) => answer(state, Some(topic), ErrorCode::NONE, None),
-        // Version 1 and 2 have no word for it (KIP-322).
-        Err(DeleteError::Disabled) if version < 3 => {
-            answer(state, Some(topic), ErrorCode::INVALID_REQUEST, None)
-        }
+        // Switched off since the request was looked at.
+        Err(DeleteError::Disabled) => answer(state, Some(topic), disabled(version), None),
         Err(error) => {
             if let DeleteError::Storage(error) = &error {
                 tracing::warn!(topic = %topic.name(), %error, "topic was not deleted");

@@ -91,6 +91,7 @@ fn select(
     let wanted: Option<BTreeSet<String>> = resource
         .configuration_keys
         .as_ref()
+        .filter(|keys| !keys.is_empty())
         .map(|keys| keys.iter().map(|key| key.as_str().to_owned()).collect());
     described
         .into_iter()

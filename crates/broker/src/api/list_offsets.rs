@@ -1,8 +1,7 @@
 //! ListOffsets: v1–v11. v4 leader epoch; v7 newest record (−3, KIP-734); v8 earliest local (−4);
 //! v9 latest tiered (−5); v11 earliest pending upload (−6).
 
-use std::collections::BTreeSet;
-
+use hashbrown::HashSet;
 use strandline_model::Timestamp;
 use strandline_wire::ErrorCode;
 use strandline_wire::list_offsets::{
@@ -26,11 +25,11 @@ const NOTHING: Position = Position { offset: -1, timestamp: -1, leader_epoch: -1
 /// Looks up each partition.
 pub(crate) async fn handle(broker: &Broker, request: Request, version: i16) -> Response {
     let mut topics = Vec::with_capacity(request.topics.len());
+    let mut seen = HashSet::new();
     for topic in request.topics {
-        let mut seen = BTreeSet::new();
         let mut partitions = Vec::with_capacity(topic.partitions.len());
         for asked in &topic.partitions {
-            let found = if seen.insert(asked.partition_index) {
+            let found = if seen.insert((topic.name.clone(), asked.partition_index)) {
                 find(broker, topic.name.as_str(), asked, version).await
             } else {
                 Err(ErrorCode::INVALID_REQUEST)

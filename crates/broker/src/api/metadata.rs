@@ -6,16 +6,21 @@
 
 use std::sync::Arc;
 
+use hashbrown::HashSet;
 use strandline_model::{InvalidTopicName, TopicId, TopicName};
 use strandline_wire::metadata::{
     MetadataRequestTopic, MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
     Request, Response,
 };
-use strandline_wire::{ErrorCode, topic_id_from_wire, topic_id_to_wire};
+use strandline_wire::{ErrorCode, KafkaString, topic_id_from_wire, topic_id_to_wire};
 
 use super::{OPERATIONS_NOT_ASKED, text};
 use crate::topic::{CreateError, NewTopic, Topic};
 use crate::{Broker, Peer, error_code};
+
+/// Topics that one request may create by naming them. Reached: the others are unknown for now, which
+/// makes a client ask again.
+const CREATED_PER_REQUEST_MAX: usize = 100;
 
 /// All operations on a topic, as bits: nobody is refused anything until there is an authorizer.
 pub(crate) const TOPIC_OPERATIONS: i32 = 0b1101_1111_1000;
@@ -24,7 +29,7 @@ pub(crate) const CLUSTER_OPERATIONS: i32 = 0b1_1111_1010_0000;
 
 /// Describes brokers and topics.
 pub(crate) async fn handle(
-    broker: &Broker,
+    broker: &Arc<Broker>,
     peer: &Peer,
     request: Request,
     version: i16,
@@ -32,9 +37,17 @@ pub(crate) async fn handle(
     let endpoint = broker.endpoint_for(peer);
     let topics = match &request.topics {
         Some(topics) if !(version == 0 && topics.is_empty()) => {
-            let mut answers = Vec::with_capacity(topics.len());
+            let mut answers = Vec::new();
+            // A topic that is named again is not described again: a small request would be answered
+            // with gigabytes.
+            let mut named = HashSet::new();
+            let mut may_create = CREATED_PER_REQUEST_MAX;
             for asked in topics {
-                answers.push(describe_asked(broker, asked, &request, version).await);
+                let name = asked.name.as_ref().map(KafkaString::as_bytes);
+                if named.insert((topic_id_from_wire(asked.topic_id), name)) {
+                    let answer = describe_asked(broker, asked, &request, version, &mut may_create);
+                    answers.push(answer.await);
+                }
             }
             answers
         }
@@ -64,10 +77,11 @@ pub(crate) async fn handle(
 }
 
 async fn describe_asked(
-    broker: &Broker,
+    broker: &Arc<Broker>,
     asked: &MetadataRequestTopic,
     request: &Request,
     version: i16,
+    may_create: &mut usize,
 ) -> MetadataResponseTopic {
     let id = topic_id_from_wire(asked.topic_id);
     if version >= 12 && id != TopicId::ZERO {
@@ -87,9 +101,12 @@ async fn describe_asked(
         return describe(broker, &topic, request);
     }
     // Before v4 a client could not forbid it.
-    let may_create = version < 4 || request.allow_auto_topic_creation;
-    match create_on_first_use(broker, name, may_create).await {
-        Ok(topic) => describe(broker, &topic, request),
+    let client_allows = version < 4 || request.allow_auto_topic_creation;
+    match create_on_first_use(broker, name, client_allows && *may_create > 0).await {
+        Ok(topic) => {
+            *may_create -= 1;
+            describe(broker, &topic, request)
+        }
         Err(error) => MetadataResponseTopic {
             error_code: error.get(),
             name: Some(text(name)),
@@ -100,7 +117,7 @@ async fn describe_asked(
 }
 
 async fn create_on_first_use(
-    broker: &Broker,
+    broker: &Arc<Broker>,
     name: &str,
     client_allows: bool,
 ) -> Result<Arc<Topic>, ErrorCode> {
@@ -128,7 +145,7 @@ async fn create_on_first_use(
     }
 }
 
-fn describe(broker: &Broker, topic: &Arc<Topic>, request: &Request) -> MetadataResponseTopic {
+fn describe(broker: &Arc<Broker>, topic: &Arc<Topic>, request: &Request) -> MetadataResponseTopic {
     let node = broker.node_id().get();
     let partitions = topic.partitions().into_iter().map(|slot| MetadataResponsePartition {
         partition_index: slot.id().index.to_wire(),

@@ -23,7 +23,6 @@ use strandline_wire::{ErrorCode, Leader, TopicRef};
 use super::{name_of, text};
 use crate::metrics::Metrics;
 use crate::partition::{AppendFailure, Appended, Partition, PartitionSlot, SlotError};
-use crate::partitions::Partitions;
 use crate::settings::TopicSettings;
 use crate::topic::Topic;
 use crate::{Broker, error_code};
@@ -44,6 +43,13 @@ pub(crate) struct PendingProduce {
     /// Whether the client wants an answer at all (acks other than 0).
     pub(crate) wants_answer: bool,
     topics: SmallVec<[PendingTopic; 1]>,
+}
+
+/// What holds for every partition of a request.
+#[derive(Clone, Copy, Debug)]
+struct Terms {
+    version: i16,
+    acks_are_valid: bool,
 }
 
 #[derive(Debug)]
@@ -70,29 +76,20 @@ struct Submitted {
 /// Appends every partition's batch.
 pub(crate) async fn begin(broker: &Broker, request: Request, version: i16) -> PendingProduce {
     let wants_answer = request.acks != 0;
-    let refusal = match request.acks {
-        -1..=1 => None,
-        _ => Some(ErrorCode::INVALID_REQUIRED_ACKS),
-    };
+    let terms = Terms { version, acks_are_valid: matches!(request.acks, -1..=1) };
     let mut topics = SmallVec::with_capacity(request.topics.len());
     for TopicRequest { topic, partitions } in request.topics {
-        let found = match (&refusal, &topic) {
-            (Some(error), _) => Err(*error),
-            (None, TopicRef::Name(name)) => broker
-                .registry()
-                .by_name(name.as_str())
-                .ok_or_else(|| error_code::unknown_topic(&topic)),
-            (None, TopicRef::Id(id)) => {
-                broker.registry().by_id(*id).ok_or_else(|| error_code::unknown_topic(&topic))
-            }
+        let known = match &topic {
+            TopicRef::Name(name) => broker.registry().by_name(name.as_str()),
+            TopicRef::Id(id) => broker.registry().by_id(*id),
         };
         let mut pending = SmallVec::with_capacity(partitions.len());
         for asked in partitions {
-            pending.push(match &found {
-                Ok(known) => begin_partition(broker, known, &topic, asked, version).await,
-                Err(error) => {
-                    PendingPartition::Refused(PartitionResponse::failed(asked.index, *error))
-                }
+            pending.push(if let Some(known) = &known {
+                begin_partition(broker, known, &topic, asked, terms).await
+            } else {
+                let error = error_code::unknown_topic(&topic);
+                PendingPartition::Refused(PartitionResponse::failed(asked.index, error))
             });
         }
         topics.push(PendingTopic { topic, partitions: pending });
@@ -105,7 +102,7 @@ async fn begin_partition(
     topic: &Arc<Topic>,
     named: &TopicRef,
     asked: PartitionRequest,
-    version: i16,
+    terms: Terms,
 ) -> PendingPartition {
     let PartitionRequest { index, records } = asked;
     let refused = |error| PendingPartition::Refused(PartitionResponse::failed(index, error));
@@ -115,8 +112,11 @@ async fn begin_partition(
     let settings = topic.settings();
     let now = broker.environment().now();
     let records = records.unwrap_or_default();
-    if version < ZSTD_FROM && is_compressed_with(&records, Compression::Zstd) {
+    if terms.version < ZSTD_FROM && is_compressed_with(&records, Compression::Zstd) {
         return refused(ErrorCode::UNSUPPORTED_COMPRESSION_TYPE);
+    }
+    if !terms.acks_are_valid && only_batch(&records).is_ok() {
+        return refused(ErrorCode::INVALID_REQUIRED_ACKS);
     }
     let batch = match check(records, &settings, now).await {
         Ok(batch) => batch,
@@ -126,11 +126,11 @@ async fn begin_partition(
         }
     };
     let (records, size) = (batch.records_count(), batch.size());
-    match append(broker, topic, &slot, batch, now).await {
+    match append(broker, topic, &slot, batch).await {
         Ok((partition, appended)) => {
             Metrics::appended(topic, records, size);
             if appended.should_save_state {
-                Partitions::save_state_soon(&partition);
+                broker.partitions().save_state_soon(&partition);
             }
             let timestamp_type = settings.produce.timestamp_type;
             let submitted = Submitted { index, appended, timestamp_type, slot, partition };
@@ -186,11 +186,11 @@ async fn append(
     topic: &Arc<Topic>,
     slot: &Arc<PartitionSlot>,
     mut batch: ValidBatch,
-    now: Timestamp,
 ) -> Result<(Arc<Partition>, Appended), AppendError> {
     for _ in 0..TRIES_MAX {
         let partition = broker.partitions().open(topic, slot).await.map_err(AppendError::Slot)?;
-        match partition.append(batch, now) {
+        // Read anew for each try: append times of a partition follow its offsets.
+        match partition.append(batch, broker.environment().now()) {
             Ok(appended) => return Ok((partition, appended)),
             Err(AppendFailure::Rejected(rejected)) => return Err(AppendError::Rejected(rejected)),
             Err(AppendFailure::Busy(again)) => {

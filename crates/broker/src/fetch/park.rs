@@ -18,7 +18,8 @@ pub(crate) async fn fetch(
     asked: &[Asked],
 ) -> Vec<Found> {
     let look = looker.look(asked).await;
-    if is_enough(&looker, &look) {
+    // A request of no partitions closes a session: there is nothing to wait for.
+    if asked.is_empty() || is_enough(&looker, &look) {
         return look.found;
     }
     let mut deadline = environment.sleep(Duration::from_millis(looker.limits.max_wait_ms));

@@ -11,15 +11,16 @@ mod signals;
 mod slot;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use strandline_model::{ByteCount, LeaderEpoch, Limits, Offset, PartitionId, Timestamp};
 use strandline_partition::{Admission, EpochEnd, PartitionState, Rejected, admit};
 use strandline_records::ValidBatch;
 use strandline_storage::{AppendError, CommitLog, LogBounds, StorageError, Ticket};
+use tokio::sync::Semaphore;
 
 pub(crate) use open::{OpenContext, SaveStateError, into_memory};
+use signals::Listener;
 pub(crate) use signals::Signals;
 pub(crate) use slot::{PartitionSlot, SlotError};
 
@@ -34,8 +35,10 @@ pub(crate) struct Partition {
     log: Arc<dyn CommitLog>,
     leader_epoch: LeaderEpoch,
     core: Mutex<Core>,
-    /// Whether somebody is saving the state.
-    saving: AtomicBool,
+    /// What the log tells of itself.
+    listener: Arc<Listener>,
+    /// One saves the state at a time.
+    saving: Semaphore,
 }
 
 #[derive(Debug)]
@@ -83,6 +86,11 @@ impl Partition {
 
     pub(crate) fn log(&self) -> &dyn CommitLog {
         self.log.as_ref()
+    }
+
+    /// Whether the log has failed: the slot opens the partition anew.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.listener.is_dead()
     }
 
     pub(crate) fn bounds(&self) -> LogBounds {
@@ -159,15 +167,20 @@ impl Partition {
     }
 
     /// Saves the derived state beside the log, as of what is written now, once that is durable.
-    ///
-    /// Does nothing when somebody else is at it, or nothing was appended since the last time.
+    /// Waits for somebody else who is at it; does nothing when nothing was appended since.
     pub(crate) async fn save_state(&self) -> Result<(), SaveStateError> {
-        if self.saving.swap(true, Ordering::AcqRel) {
-            return Ok(());
-        }
+        let permit = self.saving.acquire().await.expect("the semaphore is never closed");
         let saved = self.save_state_now().await;
-        self.saving.store(false, Ordering::Release);
+        drop(permit);
         saved
+    }
+
+    /// As [`save_state`](Self::save_state), unless somebody else is at it.
+    pub(crate) async fn save_state_unless_saving(&self) -> Result<(), SaveStateError> {
+        match self.saving.try_acquire() {
+            Ok(_permit) => self.save_state_now().await,
+            Err(_) => Ok(()),
+        }
     }
 
     async fn save_state_now(&self) -> Result<(), SaveStateError> {

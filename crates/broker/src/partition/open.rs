@@ -1,7 +1,6 @@
 //! Opening a partition: claim the log, then rebuild what is derived from it.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -12,7 +11,10 @@ use strandline_storage::{
     BatchBytes, CommitLog, ErrorKind, LogListener, LogSettings, LogStore, Minimum, OpenLog,
     ReadError, ReadLimit, StorageError,
 };
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 
+use super::signals::Listener;
 use super::{Core, Partition, Signals};
 
 /// Bytes read at a time while the tail of a log is replayed.
@@ -25,6 +27,8 @@ pub(crate) struct OpenContext {
     pub(crate) store: Arc<dyn LogStore>,
     /// How the topic wants its logs kept.
     pub(crate) settings: LogSettings,
+    /// Where the opening runs, so that it outlives the connection that asked.
+    pub(crate) runtime: Handle,
     /// When: producers that are found in the log count as seen now.
     pub(crate) now: Timestamp,
 }
@@ -39,12 +43,12 @@ impl Partition {
         signals: Arc<Signals>,
         context: &OpenContext,
     ) -> Result<Self, StorageError> {
-        let listener: Arc<dyn LogListener> = signals;
+        let listener = Arc::new(Listener::new(id, signals));
         let request = OpenLog {
             id,
             at_least: LeaderEpoch::ZERO,
             settings: context.settings.clone(),
-            listener,
+            listener: Arc::clone(&listener) as Arc<dyn LogListener>,
         };
         let opened = context.store.open(request).await?;
         let bounds = opened.log.bounds();
@@ -61,7 +65,8 @@ impl Partition {
                 next_offset: bounds.written_end,
                 unsaved: ByteCount::ZERO,
             }),
-            saving: AtomicBool::new(false),
+            listener,
+            saving: Semaphore::new(1),
         })
     }
 }

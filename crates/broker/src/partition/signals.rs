@@ -1,9 +1,11 @@
 //! Who waits for a partition to change, and how the engine wakes them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use hashbrown::HashMap;
 use parking_lot::Mutex;
-use strandline_model::Offset;
+use strandline_model::{Offset, PartitionId};
 use strandline_storage::{LogListener, StorageError};
 use tokio::sync::Notify;
 
@@ -13,39 +15,67 @@ use tokio::sync::Notify;
 /// changes it first and wakes afterwards. So no change falls between looking and waiting.
 #[derive(Debug, Default)]
 pub(crate) struct Signals {
-    waiters: Mutex<Vec<Arc<Notify>>>,
+    /// By address: a waiter that came back from another partition's change is still here.
+    waiters: Mutex<HashMap<usize, Arc<Notify>>>,
 }
 
 impl Signals {
     /// Wakes `waiter` at the next change, once. One waiter may register with many partitions.
     pub(crate) fn register(&self, waiter: &Arc<Notify>) {
-        let mut waiters = self.waiters.lock();
-        // A waiter that came back from another partition's change is still registered here.
-        if !waiters.iter().any(|known| Arc::ptr_eq(known, waiter)) {
-            waiters.push(Arc::clone(waiter));
-        }
+        self.waiters.lock().insert(address(waiter), Arc::clone(waiter));
     }
 
     /// Forgets `waiter`, which was answered or went away.
     pub(crate) fn unregister(&self, waiter: &Arc<Notify>) {
-        self.waiters.lock().retain(|known| !Arc::ptr_eq(known, waiter));
+        self.waiters.lock().remove(&address(waiter));
     }
 
     /// Wakes everybody.
     pub(crate) fn wake(&self) {
-        let waiters = std::mem::take(&mut *self.waiters.lock());
-        for waiter in waiters {
+        let mut waiters = self.waiters.lock();
+        if waiters.is_empty() {
+            return;
+        }
+        let waiters = std::mem::take(&mut *waiters);
+        for waiter in waiters.into_values() {
             waiter.notify_one();
         }
     }
 }
 
-impl LogListener for Signals {
-    fn durable_end_moved(&self, _end: Offset) {
-        self.wake();
+/// Unique while the map holds the waiter.
+fn address(waiter: &Arc<Notify>) -> usize {
+    Arc::as_ptr(waiter).addr()
+}
+
+/// What one opened log tells of itself.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    id: PartitionId,
+    signals: Arc<Signals>,
+    dead: AtomicBool,
+}
+
+impl Listener {
+    pub(super) const fn new(id: PartitionId, signals: Arc<Signals>) -> Self {
+        Self { id, signals, dead: AtomicBool::new(false) }
     }
 
-    fn died(&self, _error: &StorageError) {
-        self.wake();
+    /// Whether the log has failed and must be opened anew.
+    pub(super) fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::Acquire)
+    }
+}
+
+impl LogListener for Listener {
+    fn durable_end_moved(&self, _end: Offset) {
+        self.signals.wake();
+    }
+
+    fn died(&self, error: &StorageError) {
+        let cause = std::error::Error::source(error).map(ToString::to_string);
+        tracing::warn!(partition = %self.id, %error, cause, "log failed and will be opened anew");
+        self.dead.store(true, Ordering::Release);
+        self.signals.wake();
     }
 }

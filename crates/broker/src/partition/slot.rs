@@ -8,12 +8,14 @@
 //!    ▲                        │ failed          │ the log died
 //!    └────────────────────────┴─────────────────┘
 //!  any ── topic deleted ──▶ Deleted
+//!
+//!  An opening that failed is not repeated within a second: the next callers get the same answer.
 //! ```
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use strandline_model::PartitionId;
+use strandline_model::{PartitionId, Timestamp};
 use strandline_storage::{ErrorKind, StorageError};
 use tokio::sync::oneshot;
 
@@ -31,9 +33,13 @@ pub(crate) struct PartitionSlot {
     state: Mutex<State>,
 }
 
+/// How long the answer of an opening that failed stands: opening may read a whole log.
+const FAILURE_STANDS_MS: i64 = 1_000;
+
 #[derive(Debug)]
 enum State {
     Closed,
+    Failed(SlotError, Timestamp),
     Opening(Waiters),
     Open(Arc<Partition>),
     Deleted,
@@ -65,10 +71,16 @@ impl PartitionSlot {
 
     /// The partition, if it is open.
     pub(crate) fn opened(&self) -> Option<Arc<Partition>> {
-        match &*self.state.lock() {
-            State::Open(partition) => Some(Arc::clone(partition)),
-            State::Closed | State::Opening(_) | State::Deleted => None,
+        let mut state = self.state.lock();
+        let partition = match &*state {
+            State::Open(partition) => Arc::clone(partition),
+            State::Closed | State::Failed(..) | State::Opening(_) | State::Deleted => return None,
+        };
+        if partition.is_dead() {
+            *state = State::Closed;
+            return None;
         }
+        Some(partition)
     }
 
     /// The partition, opened now if it was not. Callers that overlap share one opening, which goes
@@ -80,14 +92,21 @@ impl PartitionSlot {
         let receiver = {
             let mut state = self.state.lock();
             match &mut *state {
-                State::Open(partition) => return Ok(Arc::clone(partition)),
+                State::Open(partition) if !partition.is_dead() => {
+                    return Ok(Arc::clone(partition));
+                }
                 State::Deleted => return Err(SlotError::Deleted),
+                State::Failed(error, at)
+                    if (0..FAILURE_STANDS_MS).contains(&context.now.millis_since(*at)) =>
+                {
+                    return Err(error.clone());
+                }
                 State::Opening(waiters) => {
                     let (sender, receiver) = oneshot::channel();
                     waiters.push(sender);
                     receiver
                 }
-                State::Closed => {
+                State::Closed | State::Failed(..) | State::Open(_) => {
                     let (sender, receiver) = oneshot::channel();
                     *state = State::Opening(vec![sender]);
                     self.start_opening(context.clone());
@@ -103,13 +122,18 @@ impl PartitionSlot {
 
     fn start_opening(self: &Arc<Self>, context: OpenContext) {
         let slot = Arc::clone(self);
-        tasks::spawn("open partition", async move {
-            let opened = Partition::open(slot.id, Arc::clone(&slot.signals), &context).await;
-            slot.finish_opening(opened.map(Arc::new).map_err(SlotError::Storage));
+        tasks::spawn(&context.runtime.clone(), "open partition", async move {
+            let slot = GiveUp(slot);
+            let signals = Arc::clone(&slot.0.signals);
+            let opened = Partition::open(slot.0.id, signals, &context).await;
+            if let Err(error) = &opened {
+                log_failure(slot.0.id, error);
+            }
+            slot.0.finish_opening(opened.map(Arc::new).map_err(SlotError::Storage), context.now);
         });
     }
 
-    fn finish_opening(&self, opened: Result<Arc<Partition>, SlotError>) {
+    fn finish_opening(&self, opened: Result<Arc<Partition>, SlotError>, now: Timestamp) {
         let mut state = self.state.lock();
         let (waiters, outcome) = match std::mem::replace(&mut *state, State::Closed) {
             State::Deleted => {
@@ -117,13 +141,14 @@ impl PartitionSlot {
                 return;
             }
             State::Opening(waiters) => (waiters, opened),
-            State::Closed | State::Open(_) => {
+            State::Closed | State::Failed(..) | State::Open(_) => {
                 panic!("only one opening of {} runs at a time", self.id)
             }
         };
-        if let Ok(partition) = &outcome {
-            *state = State::Open(Arc::clone(partition));
-        }
+        *state = match &outcome {
+            Ok(partition) => State::Open(Arc::clone(partition)),
+            Err(error) => State::Failed(error.clone(), now),
+        };
         drop(state);
         for waiter in waiters {
             // Whoever asked may have gone away with its connection.
@@ -143,11 +168,40 @@ impl PartitionSlot {
     pub(crate) fn delete(&self) {
         let waiters = match std::mem::replace(&mut *self.state.lock(), State::Deleted) {
             State::Opening(waiters) => waiters,
-            State::Closed | State::Open(_) | State::Deleted => Vec::new(),
+            State::Closed | State::Failed(..) | State::Open(_) | State::Deleted => Vec::new(),
         };
         for waiter in waiters {
             drop(waiter.send(Err(SlotError::Deleted)));
         }
         self.signals.wake();
+    }
+}
+
+/// Ends an opening that panicked or was cancelled: the slot is closed again, and whoever waits sees
+/// its channel close. Does nothing when the opening came to its end.
+struct GiveUp(Arc<PartitionSlot>);
+
+impl Drop for GiveUp {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        if matches!(&*state, State::Opening(_)) {
+            *state = State::Closed;
+        }
+    }
+}
+
+fn log_failure(partition: PartitionId, error: &StorageError) {
+    let cause = std::error::Error::source(error).map(ToString::to_string);
+    match error.kind() {
+        ErrorKind::Corrupt | ErrorKind::Missing => {
+            tracing::error!(%partition, %error, cause, "partition can't be opened");
+        }
+        ErrorKind::Unavailable
+        | ErrorKind::Closed
+        | ErrorKind::Fenced
+        | ErrorKind::Full
+        | ErrorKind::Invalid => {
+            tracing::warn!(%partition, %error, cause, "partition can't be opened now");
+        }
     }
 }

@@ -9,7 +9,7 @@ use strandline_storage::{CommitError, MetaBatch, StorageError, Table};
 use super::{Registry, Topic, TopicRow, name_key, topic_key};
 use crate::settings::InvalidSetting;
 
-/// Partitions that one request may create in all: Kafka's own bound.
+/// Partitions that one request may create, over all its topics: Kafka's own bound.
 pub(crate) const PARTITIONS_PER_REQUEST_MAX: u64 = 10_000;
 
 /// A topic as a client asks for it. The numbers are the wire's, unchecked.

@@ -15,7 +15,9 @@ use crate::metrics::TopicMetrics;
 use crate::partition::PartitionSlot;
 use crate::settings::TopicSettings;
 
-pub(crate) use create::{CreateError, CreatePartitionsError, NewTopic, PlannedTopic};
+pub(crate) use create::{
+    CreateError, CreatePartitionsError, NewTopic, PARTITIONS_PER_REQUEST_MAX, PlannedTopic,
+};
 pub(crate) use delete::DeleteError;
 pub use registry::LoadError;
 pub(crate) use registry::Registry;

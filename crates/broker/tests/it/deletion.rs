@@ -1,6 +1,6 @@
 //! Deleting a topic: the name is free at once, waiting readers learn it, bytes go later.
 
-use strandline_wire::{ErrorCode, delete_topics};
+use strandline_wire::{ErrorCode, create_topics, delete_topics};
 
 use crate::harness::{Client, TestBroker, batch, text};
 
@@ -54,4 +54,47 @@ async fn bytes_go_after_the_grace_and_the_list_empties() {
     assert_eq!(house.broker.pending_deletion_count(), 0);
     let used: u64 = house.broker.space().iter().map(|(_, space)| space.used.get()).sum();
     assert!(used < 1_000, "rows only: {used}");
+}
+
+#[tokio::test]
+async fn a_deletion_whose_client_goes_away_still_comes_to_its_end() {
+    let house = TestBroker::start().await;
+    let mut client = house.connect();
+    client.create_topic("t", 1).await;
+    let state = delete_topics::DeleteTopicState { name: Some(text("t")), ..Default::default() };
+    let request = delete_topics::Request { topics: vec![state], ..Default::default() };
+    {
+        let mut deleting = std::pin::pin!(client.start(6, &request));
+        // Polled once, then dropped: the connection closed during the commit.
+        let polled = std::future::poll_fn(|cx| std::task::Poll::Ready(deleting.as_mut().poll(cx)));
+        assert!(polled.await.is_pending(), "the commit is under way");
+    }
+    let mut other = house.connect();
+    let unknown = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION.get();
+    for _ in 0..1_000 {
+        if house.broker.pending_deletion_count() == 1 {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(house.broker.pending_deletion_count(), 1);
+    assert_eq!(other.produce("t", batch(&["a"])).await.0, unknown, "gone here as in the store");
+    other.create_topic("t", 1).await;
+}
+
+#[tokio::test]
+async fn a_request_may_not_create_partitions_without_end() {
+    let house = TestBroker::start().await;
+    let mut client = house.connect();
+    let topic = |index: i32| create_topics::CreatableTopic {
+        name: text(&format!("t{index}")),
+        num_partitions: 5_000,
+        replication_factor: 1,
+        ..Default::default()
+    };
+    let topics = (0..3).map(topic).collect();
+    let response = client.ask(7, &create_topics::Request { topics, ..Default::default() }).await;
+    let codes: Vec<_> = response.topics.iter().map(|topic| topic.error_code).collect();
+    assert_eq!(codes, [ErrorCode::POLICY_VIOLATION.get(); 3]);
+    assert_eq!(house.broker.topic_count(), 0);
 }

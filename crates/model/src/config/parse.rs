@@ -1,5 +1,6 @@
 //! From a text to a value, by Kafka's rules and with Kafka's words when it is wrong.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use super::key::{ConfigKey, ConfigType, Valid};
@@ -150,16 +151,12 @@ impl ConfigKey {
 /// Items between commas, without the spaces around them; an item that comes again is dropped, as
 /// Kafka does.
 fn split_list(text: &str) -> Vec<String> {
-    let mut items: Vec<String> = Vec::new();
     if text.is_empty() {
-        return items;
+        return Vec::new();
     }
-    for item in text.split(',').map(str::trim) {
-        if !items.iter().any(|known| known == item) {
-            items.push(item.to_owned());
-        }
-    }
-    items
+    let mut known = BTreeSet::new();
+    let items = text.split(',').map(str::trim).filter(|item| known.insert(*item));
+    items.map(str::to_owned).collect()
 }
 
 fn are_throttled_replicas(items: &[String]) -> bool {
