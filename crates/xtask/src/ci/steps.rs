@@ -77,7 +77,8 @@ fn clippy(context: &Context) -> anyhow::Result<()> {
 
 fn test(context: &Context) -> anyhow::Result<()> {
     let cargo = run(&context.root, "cargo");
-    let cargo = cargo.words("test --locked --workspace --lib --bins --tests --examples");
+    let cargo =
+        cargo.words("test --locked --no-fail-fast --workspace --lib --bins --tests --examples");
     crash_cuts(context, cargo).wait()
 }
 
