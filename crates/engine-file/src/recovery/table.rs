@@ -87,11 +87,16 @@ pub(crate) enum EntryVerdict {
 
 impl EntryFacts {
     pub(crate) const fn verdict(self) -> EntryVerdict {
-        if self.removed || self.dropped {
+        if self.removed {
             return EntryVerdict::Skip;
         }
+        // Before the trim: what was trimmed moves the end that the log goes on behind, and what failed
+        // never was in the log.
         if self.overruled {
             return EntryVerdict::Drop;
+        }
+        if self.dropped {
+            return EntryVerdict::Skip;
         }
         match (self.cut, self.place) {
             (true, _) | (false, EntryPlace::Behind) => EntryVerdict::Cut,
@@ -219,8 +224,8 @@ mod tests {
         type Pattern = ([Option<bool>; 4], &'static [EntryPlace]);
         let rows: [Case<Pattern, _>; 8] = [
             Case("log is removed", ([Y, X, X, X], ANY), EntryVerdict::Skip),
-            Case("trimmed", ([N, Y, X, X], ANY), EntryVerdict::Skip),
-            Case("older epoch", ([N, N, Y, X], ANY), EntryVerdict::Drop),
+            Case("older epoch", ([N, X, Y, X], ANY), EntryVerdict::Drop),
+            Case("trimmed", ([N, Y, N, X], ANY), EntryVerdict::Skip),
             Case("behind a cut", ([N, N, N, Y], ANY), EntryVerdict::Cut),
             Case("snapshot has it", ([N, N, N, N], &[Before]), EntryVerdict::Skip),
             Case("overlaps", ([N, N, N, N], &[Across]), EntryVerdict::Damage),

@@ -169,3 +169,31 @@ async fn a_failed_snapshot_keeps_the_journal() {
     running.checkpoint().await;
     Running::on(&disk.after(Crash::DropAll)).open(0).await.assert_holds(&kept).await;
 }
+
+/// The journal has an append that failed in a segment which a later trim drops: it must not move the
+/// end behind which the replay looks for what followed.
+#[tokio::test]
+async fn a_failed_append_to_a_segment_that_is_trimmed_later_hides_nothing() {
+    // Ends below, across and behind the end that the failed append would have brought.
+    for records in [2, 5, 9] {
+        let disk = TestDisk::new();
+        let running = Running::with(&disk, one_file());
+        let hit = running.open(0).await;
+        hit.append(TestBatch::of(3)).await;
+        disk.inject("/0/", 0, Fault::Write { kind: io::ErrorKind::Other, written: 0 });
+        let (_, ticket) = hit.submit(TestBatch::of(6)).await;
+        ticket.await.unwrap_err();
+
+        let again = running.open(0).await;
+        again.append(TestBatch::of(1)).await;
+        again.log.roll().await.unwrap();
+        again.log.trim(Offset::new(4)).await.unwrap();
+        let kept = again.append(TestBatch::of(records)).await;
+        for crash in [Crash::KeepAll, Crash::DropAll] {
+            let recovered = Running::on(&disk.after(crash));
+            let log = recovered.open(0).await;
+            assert_eq!(log.log.bounds().log_start, Offset::new(4));
+            log.assert_holds(std::slice::from_ref(&kept)).await;
+        }
+    }
+}
