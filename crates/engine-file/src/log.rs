@@ -115,16 +115,12 @@ impl CommitLog for FileLog {
 
     fn submit(&self, at: Offset, batches: SealedBatches) -> Result<Ticket, AppendError> {
         self.shared.space.check(&*self.shared.disk)?;
-        let submitted = self.shared.queue.submit(&self.live, at, batches);
-        if matches!(submitted, Err(AppendError::Busy)) && self.shared.queue.is_journal_busy() {
-            self.shared.checkpoints.request();
-        }
-        submitted
+        self.shared.queue.submit(&self.live, at, batches)
     }
 
     fn ready(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            self.shared.queue.data_room().await;
+            self.shared.queue.data_room(&self.shared.checkpoints).await;
         })
     }
 

@@ -201,25 +201,16 @@ impl Queue {
 
     /// Waits until rows of the metadata store may be queued.
     pub(crate) async fn rows_room(&self, checkpoints: &Checkpoints) {
-        loop {
-            let has_room = |state: &State| {
-                state.live_bytes < self.bounds.rows && state.bytes < self.bounds.waiting
-            };
-            if self.wait_until(has_room).await {
-                return;
-            }
-            checkpoints.request();
-        }
+        let has_room = |state: &State| {
+            state.live_bytes < self.bounds.rows && state.bytes < self.bounds.waiting
+        };
+        while !self.wait_until(checkpoints, has_room).await {}
     }
 
     /// Waits until an append that was refused is worth trying again.
-    pub(crate) async fn data_room(&self) {
-        self.wait_until(|state| state.bytes == 0 && state.live_bytes <= self.bounds.data / 2).await;
-    }
-
-    /// Whether a checkpoint would give appends room.
-    pub(crate) fn is_journal_busy(&self) -> bool {
-        self.state.lock().live_bytes > self.bounds.data / 2
+    pub(crate) async fn data_room(&self, checkpoints: &Checkpoints) {
+        let has_room = |state: &State| state.bytes == 0 && state.live_bytes <= self.bounds.data / 2;
+        self.wait_until(checkpoints, has_room).await;
     }
 
     /// Journal bytes that are in use.
@@ -228,16 +219,26 @@ impl Queue {
     }
 
     /// Waits, unless there is room, until room is announced. True when there was room at once.
-    async fn wait_until(&self, has_room: impl Fn(&State) -> bool) -> bool {
+    async fn wait_until(
+        &self,
+        checkpoints: &Checkpoints,
+        has_room: impl Fn(&State) -> bool,
+    ) -> bool {
         let announced = self.room.notified();
         let mut announced = std::pin::pin!(announced);
         announced.as_mut().enable();
-        {
+        let needs_checkpoint = {
             let mut state = self.state.lock();
             if state.closed.is_some() || has_room(&state) {
                 return true;
             }
             state.refused = true;
+            state.live_bytes > self.bounds.data / 2
+        };
+        // Here, not only when an append is refused: the checkpoint that was asked for then may have
+        // ended, or failed, before this wait began, and nobody else may come to ask for the next.
+        if needs_checkpoint {
+            checkpoints.request();
         }
         announced.await;
         false
@@ -346,19 +347,17 @@ impl Queue {
         }
     }
 
-    /// Notes how much of the journal is in use.
+    /// Notes how much of the journal is in use after a group: no less than before it.
     pub(crate) fn set_live_bytes(&self, live_bytes: u64) {
-        let mut state = self.state.lock();
-        let freed = live_bytes < state.live_bytes;
-        state.live_bytes = live_bytes;
-        if freed {
-            self.announce_room(&mut state);
-        }
+        self.state.lock().live_bytes = live_bytes;
     }
 
-    /// Lets everybody who was refused try again.
-    pub(crate) fn let_retry(&self) {
-        self.announce_room(&mut self.state.lock());
+    /// A checkpoint ended and left so much of the journal in use. Whoever waits looks again even when
+    /// that is no less than before: it was their checkpoint, and they ask for the next one.
+    pub(crate) fn checkpoint_ended(&self, live_bytes: u64) {
+        let mut state = self.state.lock();
+        state.live_bytes = live_bytes;
+        self.announce_room(&mut state);
     }
 
     fn announce_room(&self, state: &mut State) {

@@ -76,7 +76,7 @@ impl Committer {
             }
             Err(failure) => Err(self.checkpoint_failed(failure)),
         };
-        self.shared.queue.set_live_bytes(self.writer.live_bytes());
+        self.shared.queue.checkpoint_ended(self.writer.live_bytes());
         for completion in waiting {
             completion.settle(result.clone());
         }
@@ -122,8 +122,6 @@ impl Committer {
                 tracing::warn!(%error, "checkpoint failed, the journal keeps its space");
                 self.shared.space.note_full(&error);
                 self.shared.checkpoints.note_failure();
-                // Whoever waits for journal space asks for the next one.
-                self.shared.queue.let_retry();
                 if self.healing == Healing::Begun {
                     self.end(error.clone());
                 }

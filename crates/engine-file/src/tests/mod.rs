@@ -1,6 +1,7 @@
 //! The engine as a whole, where the conformance suite can't look: what the disk does to it.
 
 mod failure;
+mod room;
 mod space;
 mod start;
 

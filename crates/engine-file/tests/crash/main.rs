@@ -5,7 +5,8 @@
 //! makes the image that a crash after any of them leaves, with unsynced writes kept, dropped, or torn
 //! at 512 bytes. On each image a new engine must find everything that was acknowledged, take back
 //! nothing that a reader saw, serve nothing torn, and have metadata commits whole or not at all. Some
-//! images are cut again while that engine recovers, and after it has.
+//! images are cut again while that engine recovers, and after it has. A watchdog ends a test in which
+//! nothing happens any more.
 //!
 //! `STRANDLINE_CRASH_CUTS` sets how many operations are cut (2 000), `STRANDLINE_CRASH_SEED` the seed
 //! of the first workload. Threads interleave as they like, so a seed brings back the kind of a
@@ -23,6 +24,7 @@ mod dice;
 mod image;
 mod oracle;
 mod trace;
+mod watchdog;
 mod workload;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,6 +34,7 @@ use strandline_engine_file::disk::{Crash, Operation, Replay, TestDisk};
 
 use dice::Dice;
 use image::Image;
+use watchdog::Pulse;
 
 /// Steps of one workload: enough for several checkpoints and each kind of fault.
 const STEPS: usize = 260;
@@ -44,18 +47,19 @@ fn nothing_acknowledged_is_lost_wherever_the_power_is_cut() {
     let cuts_wanted = from_environment("STRANDLINE_CRASH_CUTS").unwrap_or(2000);
     let seed = from_environment("STRANDLINE_CRASH_SEED").unwrap_or_else(any_seed);
     println!("crash test: first seed {seed}, {cuts_wanted} cuts");
+    let pulse = Pulse::watched();
     let mut cuts = 0;
     let mut round = 0;
     while cuts < cuts_wanted {
-        cuts += run_round(seed.wrapping_add(round), cuts_wanted - cuts);
+        cuts += run_round(seed.wrapping_add(round), cuts_wanted - cuts, &pulse);
         round += 1;
     }
     println!("crash test: first seed {seed}, {cuts} cuts of {round} workloads, 3 images each");
 }
 
 /// Runs one workload and cuts it after up to `cuts_max` of its operations; says after how many.
-fn run_round(seed: u64, cuts_max: u64) -> u64 {
-    let (disk, oracle) = workload::run(seed, STEPS);
+fn run_round(seed: u64, cuts_max: u64, pulse: &Pulse) -> u64 {
+    let (disk, oracle) = workload::run(seed, STEPS, pulse);
     let operations = disk.operations() as u64;
     trace::print(&disk);
     assert_mixed(&disk);
@@ -74,6 +78,7 @@ fn run_round(seed: u64, cuts_max: u64) -> u64 {
                         continue;
                     }
                     if is_cut(wanted as u64) {
+                        pulse.beat(format!("cut {} of seed {seed}", replay.done()));
                         for kind in KINDS {
                             let mut dice = Dice::new(seed ^ ((wanted as u64) << 20));
                             let crash = kind(dice.next());

@@ -20,6 +20,7 @@ use strandline_storage::{
 use crate::check::{self, Moment};
 use crate::dice::Dice;
 use crate::oracle::{COUNTER, MetaState, Oracle, Trim};
+use crate::watchdog::Pulse;
 
 /// Logs that live through the whole workload.
 const LASTING: u32 = 4;
@@ -63,7 +64,7 @@ pub(crate) fn durability(id: PartitionId) -> Durability {
 }
 
 /// Runs `steps` steps; gives back the disk and what was promised.
-pub(crate) fn run(seed: u64, steps: usize) -> (TestDisk, Arc<Oracle>) {
+pub(crate) fn run(seed: u64, steps: usize, pulse: &Pulse) -> (TestDisk, Arc<Oracle>) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let disk = TestDisk::new();
     let oracle = Oracle::new(&disk);
@@ -78,7 +79,8 @@ pub(crate) fn run(seed: u64, steps: usize) -> (TestDisk, Arc<Oracle>) {
             meta: MetaState::new(),
             passing: LASTING,
         };
-        for _ in 0..steps {
+        for step in 0..steps {
+            pulse.beat(format!("step {step} of seed {seed}"));
             workload.step().await;
         }
         workload.settle().await;
