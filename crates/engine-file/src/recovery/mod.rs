@@ -102,12 +102,21 @@ fn go_on(
     rows: RowMap,
     folder: FolderFacts,
 ) -> Result<Recovered, OpenError> {
+    // Whoever stopped before may have been killed between making, renaming or removing a file and the
+    // sync of its folder. What is found from now on stays: the snapshot that this start believes, the
+    // slots that it hands out as spare; and a slot that was removed, whose generation is given again,
+    // does not come back.
+    disk.sync_dir(Path::new(journal::FOLDER)).map_err(failed("sync journal"))?;
+    disk.sync_dir(Path::new("")).map_err(failed("sync folder"))?;
     let journal = Journal::open(&**disk)?;
     let start = WalkStart { position: head.position, sequence: head.sequence.next() };
     let mut facts = Facts::new(rows, head.sequence);
     let end = journal.walk(start, |group| facts.read(&group))?;
     let generation_max = head.generation_max.max(journal.generation_max());
-    let tail = end.last > head.sequence || end.torn_groups > 0;
+    // A file begun since the snapshot tells of a run that did not stop cleanly, though no group of it
+    // is left: it may have shown what was not synced.
+    let was_used = journal.generation_max() > head.generation_max;
+    let tail = end.last > head.sequence || end.torn_groups > 0 || was_used;
     let is_complete = (FolderFacts { tail, ..folder }).verdict() == FolderVerdict::Resume;
     let mut recovered = if is_complete {
         let report = RecoveryReport::clean();

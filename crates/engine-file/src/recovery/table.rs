@@ -113,7 +113,7 @@ pub(crate) struct FolderFacts {
     pub(crate) snapshot: SnapshotFound,
     /// Files of a journal, or folders of logs.
     pub(crate) others: bool,
-    /// Groups follow the snapshot, whole or torn.
+    /// The journal was used after the snapshot: groups follow, whole or torn, or a file was begun.
     pub(crate) tail: bool,
 }
 

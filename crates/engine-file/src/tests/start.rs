@@ -4,11 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use strandline_model::{LeaderEpoch, Offset};
-use strandline_storage::testkit::{Recorder, TestBatch, open_request, partition};
-use strandline_storage::{ErrorKind, Found, LogStore, MetaBatch, MetaStore, Table};
+use strandline_storage::testkit::{Recorder, TestBatch, open_request, partition, settings};
+use strandline_storage::{
+    Durability, ErrorKind, Found, LogSettings, LogStore, MetaBatch, MetaStore, Table,
+};
 
 use super::Running;
-use crate::disk::{Crash, Disk, OpenMode, TestDisk};
+use crate::disk::{Crash, Disk, OpenMode, Replay, TestDisk};
 use crate::{FileEngine, FileEngineConfig, OpenError, Started};
 
 #[tokio::test]
@@ -52,6 +54,49 @@ async fn a_partition_that_nobody_opened_keeps_its_unclean_stop_in_mind() {
     let disk = running.close().await;
     let subject = Running::on(&disk).open(0).await;
     assert_eq!((subject.found, subject.epoch), (Found::Clean, LeaderEpoch::new(1)));
+}
+
+#[tokio::test]
+async fn a_run_that_left_nothing_but_a_begun_file_stopped_uncleanly() {
+    let disk = TestDisk::new();
+    let running = Running::on(&disk);
+    running.open(0).await.append_some(1).await;
+    let disk = running.close().await;
+    let running = Running::on(&disk);
+    let subject = running.open(0).await;
+    subject.log.configure(LogSettings { durability: Durability::Never, ..settings() });
+    subject.append(TestBatch::of(2)).await;
+    // What readers saw at these offsets is gone: whoever writes there next must be told apart.
+    let again = Running::on(&disk.after(Crash::DropAll));
+    let subject = again.open(0).await;
+    assert_eq!(subject.log.bounds().durable_end, Offset::new(1));
+    assert_eq!((subject.found, subject.epoch), (Found::Unclean, LeaderEpoch::new(1)));
+}
+
+/// The process dies at any moment of a run; the next one goes on with what the system still knows;
+/// then the power goes.
+#[tokio::test]
+async fn a_power_cut_after_the_death_of_a_process_takes_nothing_of_the_next_one() {
+    let disk = TestDisk::new();
+    let running = Running::on(&disk);
+    running.open(0).await.append_some(2).await;
+    running.checkpoint().await;
+    running.open(1).await.append_some(1).await;
+    let disk = running.close().await;
+    let running = Running::on(&disk);
+    running.open(0).await.append_some(1).await;
+    running.close().await;
+    let mut replay = Replay::of(&disk);
+    while replay.step().is_some() {
+        let survivor = replay.after_death();
+        let running = Running::on(&survivor);
+        let subject = running.open(2).await;
+        let kept = subject.append_some(2).await;
+        for crash in [Crash::DropAll, Crash::Torn(replay.done() as u64)] {
+            let recovered = Running::on(&survivor.after(crash));
+            recovered.open(2).await.assert_holds(&kept).await;
+        }
+    }
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ use strandline_storage::{
     CommitLog, Durability, ErrorKind, Found, LogStore, OpenLog, Opened, Removal,
 };
 
+use crate::End;
 use crate::check::{self, Moment};
 use crate::dice::Dice;
 use crate::oracle::{self, Oracle};
@@ -33,7 +34,7 @@ const REMOVAL_STEPS_MAX: usize = 1000;
 pub(crate) struct Image<'a> {
     pub(crate) seed: u64,
     pub(crate) cut: usize,
-    pub(crate) crash: Crash,
+    pub(crate) end: End,
     pub(crate) oracle: &'a Oracle,
 }
 
@@ -45,7 +46,7 @@ impl Image<'_> {
     pub(crate) fn check(&self, make: impl Fn() -> TestDisk, dice: &mut Dice) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(async {
-            let moment = Moment { cut: self.cut, keeps_pages: self.crash == Crash::KeepAll };
+            let moment = Moment { cut: self.cut, keeps_pages: self.end.keeps_pages() };
             let disk = make();
             let stage = self.stage("opened once");
             let held = self.open_and_check(&disk, moment, dice).await;
@@ -57,8 +58,8 @@ impl Image<'_> {
             }
             if dice.one_in(TWICE_ONE_IN) {
                 let _stage = self.stage("crashed during its recovery");
-                let (disk, crash) = cut_recovery(&make(), dice);
-                let keeps_pages = moment.keeps_pages && crash == Crash::KeepAll;
+                let (disk, end) = cut_recovery(&make(), dice);
+                let keeps_pages = moment.keeps_pages && end.keeps_pages();
                 self.open_and_check(&disk, Moment { keeps_pages, ..moment }, dice).await;
             }
         });
@@ -180,7 +181,7 @@ async fn finish_removal(engine: &FileEngine, id: PartitionId) {
 }
 
 /// Lets an engine open `disk` and crashes it somewhere on the way.
-fn cut_recovery(disk: &TestDisk, dice: &mut Dice) -> (TestDisk, Crash) {
+fn cut_recovery(disk: &TestDisk, dice: &mut Dice) -> (TestDisk, End) {
     let engine = open(disk);
     let operations = disk.operations();
     drop(engine);
@@ -188,12 +189,12 @@ fn cut_recovery(disk: &TestDisk, dice: &mut Dice) -> (TestDisk, Crash) {
     for _ in 0..dice.index(operations + 1) {
         replay.step();
     }
-    let crash = match dice.below(3) {
-        0 => Crash::KeepAll,
-        1 => Crash::DropAll,
-        _ => Crash::Torn(dice.next()),
+    let end = match dice.below(3) {
+        0 => End::Death,
+        1 => End::PowerCut(Crash::DropAll),
+        _ => End::PowerCut(Crash::Torn(dice.next())),
     };
-    (replay.after(crash), crash)
+    (end.of(&replay), end)
 }
 
 #[derive(Debug)]
@@ -214,8 +215,8 @@ struct Stage<'a> {
 impl Drop for Stage<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let Image { seed, cut, crash, .. } = self.image;
-            eprintln!("seed {seed}, cut after {cut} operations, {crash:?}, {}", self.stage);
+            let Image { seed, cut, end, .. } = self.image;
+            eprintln!("seed {seed}, cut after {cut} operations, {end:?}, {}", self.stage);
         }
     }
 }

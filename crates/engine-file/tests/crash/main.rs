@@ -3,7 +3,7 @@
 //!
 //! One run of the workload serves all of its cuts: the disk remembers every operation, and a replay
 //! makes the image that a crash after any of them leaves, with unsynced writes kept, dropped, or torn
-//! at 512 bytes. On each image a new engine must find everything that was acknowledged, take back
+//! at 512 bytes, or kept by a machine that goes on when the process dies. On each image a new engine must find everything that was acknowledged, take back
 //! nothing that a reader saw, serve nothing torn, and have metadata commits whole or not at all. Some
 //! images are cut again while that engine recovers, and after it has. A watchdog ends a test in which
 //! nothing happens any more.
@@ -39,8 +39,32 @@ use watchdog::Pulse;
 /// Steps of one workload: enough for several checkpoints and each kind of fault.
 const STEPS: usize = 260;
 
+/// What ends the engine at a cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// The process dies. A later crash loses what it did not sync.
+    Death,
+    /// The power goes.
+    PowerCut(Crash),
+}
+
+impl End {
+    fn of(self, replay: &Replay) -> TestDisk {
+        match self {
+            Self::Death => replay.after_death(),
+            Self::PowerCut(crash) => replay.after(crash),
+        }
+    }
+
+    /// Whether the next engine finds everything as it was.
+    fn keeps_pages(self) -> bool {
+        matches!(self, Self::Death | Self::PowerCut(Crash::KeepAll))
+    }
+}
+
 /// Which images of each cut are made.
-const KINDS: [fn(u64) -> Crash; 3] = [|_| Crash::KeepAll, |_| Crash::DropAll, Crash::Torn];
+const KINDS: [fn(u64) -> End; 3] =
+    [|_| End::Death, |_| End::PowerCut(Crash::DropAll), |seed| End::PowerCut(Crash::Torn(seed))];
 
 #[test]
 fn nothing_acknowledged_is_lost_wherever_the_power_is_cut() {
@@ -81,9 +105,9 @@ fn run_round(seed: u64, cuts_max: u64, pulse: &Pulse) -> u64 {
                         pulse.beat(format!("cut {} of seed {seed}", replay.done()));
                         for kind in KINDS {
                             let mut dice = Dice::new(seed ^ ((wanted as u64) << 20));
-                            let crash = kind(dice.next());
-                            Image { seed, cut: replay.done(), crash, oracle: &oracle }
-                                .check(|| replay.after(crash), &mut dice);
+                            let end = kind(dice.next());
+                            Image { seed, cut: replay.done(), end, oracle: &oracle }
+                                .check(|| end.of(&replay), &mut dice);
                         }
                     }
                     wanted = next.fetch_add(1, Ordering::Relaxed);

@@ -21,7 +21,7 @@ pub(super) enum Node {
 /// What a crash leaves of the changes that were not synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crash {
-    /// All of them: the process died, the machine went on.
+    /// All of them.
     KeepAll,
     /// None of them.
     DropAll,

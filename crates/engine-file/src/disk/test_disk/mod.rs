@@ -126,19 +126,25 @@ impl TestDisk {
     }
 
     fn from_medium(medium: Medium) -> Self {
-        let names = medium.names().clone();
+        let seen = medium.clone();
+        Self::from_system(&seen, medium)
+    }
+
+    /// A system that sees what `seen` holds, on a medium that may not have all of it yet.
+    fn from_system(seen: &Medium, medium: Medium) -> Self {
+        let names = seen.names().clone();
         let name_of = |id| {
             let found = names.iter().find(|(_, node)| **node == Node::File(id));
             found.map(|(path, _)| path.clone()).unwrap_or_default()
         };
         let modified = Timestamp::from_millis(0);
-        let files: BTreeMap<_, _> = medium
+        let files: BTreeMap<_, _> = seen
             .contents()
             .map(|(id, bytes)| {
                 (id, Cached { name: name_of(id), bytes: Arc::clone(bytes), modified })
             })
             .collect();
-        let next_file = files.last_key_value().map_or(0, |(id, _)| id + 1);
+        let next_file = medium.contents().last().map_or(0, |(id, _)| id + 1);
         let state = State {
             names,
             files,
@@ -165,6 +171,17 @@ impl TestDisk {
     #[must_use]
     pub fn after(&self, crash: Crash) -> Self {
         Self::from_medium(self.state.lock().medium.after(crash))
+    }
+
+    /// The disk of a machine that went on when the process died at this moment: everything is seen as
+    /// it was, and what was not synced is lost in a later crash all the same.
+    #[must_use]
+    pub fn after_death(&self) -> Self {
+        Self::outliving(&self.state.lock().medium)
+    }
+
+    fn outliving(medium: &Medium) -> Self {
+        Self::from_system(&medium.after(Crash::KeepAll), medium.clone())
     }
 
     /// Makes an operation on a path that contains `path_contains` fail once, after `skip` others of

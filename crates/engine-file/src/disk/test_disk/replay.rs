@@ -36,4 +36,10 @@ impl Replay {
     pub fn after(&self, crash: Crash) -> TestDisk {
         TestDisk::from_medium(self.medium.after(crash))
     }
+
+    /// The disk of a machine that goes on when the process dies at this point.
+    #[must_use]
+    pub fn after_death(&self) -> TestDisk {
+        TestDisk::outliving(&self.medium)
+    }
 }
