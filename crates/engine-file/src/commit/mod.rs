@@ -141,10 +141,11 @@ impl Committer {
         if self.work.wants_sync || is_late {
             self.writer.sync().map_err(WriteFailure::Broken)?;
             self.sync_by = None;
-        } else if let Some(within) = self.work.sync_within
-            && self.sync_by.is_none()
+        } else if let Some(by) =
+            self.work.sync_within.and_then(|within| Instant::now().checked_add(within))
         {
-            self.sync_by = Instant::now().checked_add(within);
+            // A longer interval that is running already makes nobody else wait.
+            self.sync_by = Some(self.sync_by.map_or(by, |earlier| earlier.min(by)));
         }
         Ok(())
     }
