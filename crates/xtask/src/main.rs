@@ -1,10 +1,11 @@
-//! The project's toolbox: `cargo xtask tidy` and `cargo xtask ci`.
+//! The project's toolbox: `cargo xtask tidy`, `cargo xtask ci` and `cargo xtask bench`.
 //!
 //! Everything that guards the tree is written here, in Rust, and run the same way by a person and by CI.
 //! The toolbox knows the shape of the tree and how to call other programs. It knows nothing of Kafka.
 
 #![expect(clippy::print_stdout, reason = "a toolbox talks to the person who runs it")]
 
+mod bench;
 mod ci;
 mod tidy;
 mod tree;
@@ -19,7 +20,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   ci [--full]        run every check, as CI does; `ci --list` names the steps,
                      `ci STEP ...` runs some of them
   tidy [--tighten]   check the tree: crate edges, fences, ratchets, words, docs
-                     --tighten lowers the ratchet's numbers to what is there";
+                     --tighten lowers the ratchet's numbers to what is there
+  bench [ARG ...]    compare with reference brokers in alternated rounds; arguments
+                     are those of `strandline-bench compare`";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -37,6 +40,7 @@ fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["ci", rest @ ..] => ci::run(root, rest),
+        ["bench", rest @ ..] => bench::run(&root, rest),
         ["tidy"] => tidy::run(&root, tidy::Mode::Check),
         ["tidy", "--tighten"] => tidy::run(&root, tidy::Mode::Tighten),
         ["help" | "--help" | "-h"] => {
