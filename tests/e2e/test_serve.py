@@ -54,6 +54,32 @@ def test_sigterm_ends_in_order_and_the_next_start_is_clean(make_broker: Make, to
     assert len(consume(broker.bootstrap, topic_name)) == 100
 
 
+def peer_that_takes_no_answers(broker: Strandline) -> socket.socket:
+    """Asks until the broker reads no more, since its answers have nowhere to go."""
+    peer = socket.create_connection(("127.0.0.1", broker.port), timeout=1)
+    api_versions = bytes([0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 7, 255, 255])
+    try:
+        while True:
+            peer.sendall(api_versions * 1000)
+    except TimeoutError:
+        return peer
+
+
+def test_a_peer_that_takes_no_answers_does_not_hold_up_the_end(make_broker: Make) -> None:
+    broker = make_broker(shutdown_timeout_ms=500).start()
+    with peer_that_takes_no_answers(broker):
+        assert broker.stop() == 0
+    assert "were cut" in broker.log.read_text()
+
+
+def test_a_second_signal_ends_it_at_once(make_broker: Make) -> None:
+    broker = make_broker(shutdown_timeout_ms=600_000).start()
+    with peer_that_takes_no_answers(broker):
+        broker.process.send_signal(signal.SIGTERM)
+        wait_until("it stops", lambda: "stopping" in broker.log.read_text())
+        assert broker.stop() == 143
+
+
 def test_localhost_is_both_families(broker: Strandline) -> None:
     for address in ("127.0.0.1", "::1"):
         socket.create_connection((address, broker.port), timeout=5).close()

@@ -30,6 +30,9 @@ pub struct Limits {
     /// Bytes that all connections together hold in request frames under way. Reached: connections
     /// are not read until others have been served.
     pub request_bytes_in_flight_max: ByteCount,
+    /// Bytes of memory in replies that all connections together owe their peers. Reached: few
+    /// requests run at a time, and a peer that does not take its reply soon is hung up on.
+    pub reply_bytes_owed_max: ByteCount,
     /// Bytes that the records of one batch may decompress to where the broker has to read them.
     /// Reached: a produced batch is refused, a lookup in a stored one fails.
     pub batch_decompressed_bytes_max: ByteCount,
@@ -47,6 +50,7 @@ impl Limits {
             fetch_session_partitions_max: 100_000,
             producers_per_partition_max: 100_000,
             request_bytes_in_flight_max: ByteCount::mib(128),
+            reply_bytes_owed_max: ByteCount::mib(64),
             batch_decompressed_bytes_max: ByteCount::mib(64),
         }
     }

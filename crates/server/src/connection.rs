@@ -17,22 +17,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use bytes::BytesMut;
 use strandline_broker::{Broker, Connection, Disconnect, Peer, Reply, Started};
-use strandline_wire::{ApiKey, Arrival, EncodeError, FrameError, FrameLimits, next_request};
+use strandline_wire::{
+    ApiKey, Arrival, EncodeError, FrameError, FrameLimits, RequestHeader, next_request,
+};
+use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::budget::Budget;
+use crate::budget::{Budget, Share};
 use crate::inbox::{Inbox, Progress};
+use crate::owed::Owed;
+use crate::pace::Pace;
 use crate::send::Outbox;
 use crate::server::ServerConfig;
 use crate::worker::Accepted;
 
-/// A peer that takes nothing of what it asked for, or sends nothing of the frame that it began, for
-/// so long is gone or hostile.
-const STALL_MAX: Duration = Duration::from_secs(30);
+/// Bytes per second that a peer must send of a frame that does not arrive in one window.
+const FRAME_RATE_MIN: u64 = 256 * 1024;
+/// Bytes per second that a peer must take of replies that do not leave in one window.
+const REPLY_RATE_MIN: u64 = 64 * 1024;
+/// How long a request may still run whose peer sends nothing more: it may wait for the answer, but
+/// most have left, and nobody waits for the records of a fetch then.
+const HALF_CLOSED_MAX: Duration = Duration::from_secs(5);
 
 /// What all connections share.
 #[derive(Debug)]
@@ -43,8 +53,12 @@ pub(crate) struct Context {
     pub(crate) budget: Budget,
     /// Permits for heavy requests: see [`strandline_model::Limits::heavy_requests_max`].
     pub(crate) heavy: Semaphore,
+    pub(crate) owed: Owed,
     pub(crate) connections: AtomicUsize,
+    /// Connections finish what they have, then close.
     pub(crate) stop: CancellationToken,
+    /// Connections close now.
+    pub(crate) cut: CancellationToken,
 }
 
 impl Context {
@@ -55,10 +69,15 @@ impl Context {
                 config.request_bytes_max,
                 config.limits.frame_bytes_max_except_produce,
             ),
-            budget: Budget::new(config.limits.request_bytes_in_flight_max),
+            budget: Budget::new(
+                config.limits.request_bytes_in_flight_max,
+                config.request_bytes_max,
+            ),
+            owed: Owed::new(config.limits.reply_bytes_owed_max),
             heavy: Semaphore::new(config.limits.heavy_requests_max),
             connections: AtomicUsize::new(0),
             stop: CancellationToken::new(),
+            cut: CancellationToken::new(),
             config,
         }
     }
@@ -84,6 +103,8 @@ enum End {
     Idle,
     #[error("peer stalled")]
     Stalled,
+    #[error("peer is too slow while too much is owed to others")]
+    Pressed,
     #[error(transparent)]
     Frame(#[from] FrameError),
     #[error(transparent)]
@@ -94,21 +115,36 @@ enum End {
     Io(#[from] io::Error),
 }
 
+/// A connection that counts, until it is dropped: also by a panic, or with the worker.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Serves a connection to its end.
 pub(crate) async fn serve(accepted: Accepted, context: &Context) {
     let remote = accepted.remote;
-    context.connections.fetch_add(1, Ordering::Relaxed);
+    let _counted = Counted::new(&context.connections);
     let end = match Served::new(accepted, context) {
         Ok(mut served) => {
             let end = served.run().await;
-            if let Err(End::Frame(_) | End::Request(_) | End::Stalled) = &end {
+            if let Err(End::Frame(_) | End::Request(_) | End::Stalled | End::Pressed) = &end {
                 served.connection.refuse();
             }
             end
         }
         Err(error) => Err(End::Io(error)),
     };
-    context.connections.fetch_sub(1, Ordering::Relaxed);
     if let Err(end) = end {
         let cause = std::error::Error::source(&end).map(ToString::to_string);
         tracing::debug!(%remote, reason = %end, cause, "connection closed");
@@ -126,6 +162,10 @@ struct Served<'a> {
     outbox: Outbox,
     /// When the peer last sent something or took something.
     active_at: Instant,
+    /// How the frame arrives of which a part is there.
+    frame_pace: Option<Pace>,
+    /// The peer sends nothing more.
+    half_closed: bool,
 }
 
 impl<'a> Served<'a> {
@@ -141,6 +181,8 @@ impl<'a> Served<'a> {
             pending: VecDeque::new(),
             outbox: Outbox::default(),
             active_at: Instant::now(),
+            frame_pace: None,
+            half_closed: false,
         })
     }
 
@@ -161,51 +203,82 @@ impl<'a> Served<'a> {
                     return Ok(());
                 }
                 Arrival::UnknownApiVersions { correlation_id } => {
+                    drop(self.frame_done(0));
                     self.answer_pending().await?;
                     let reply = Connection::unsupported_api_versions(correlation_id)?;
                     self.outbox.push(reply.into_pieces());
                 }
                 Arrival::Request(header, body) => {
-                    self.inbox.frame_done(body.len());
+                    let share = self.frame_done(body.len());
                     if header.api.key() == ApiKey::Produce {
                         // No reading meanwhile: while the engine is busy the peer must wait.
                         let started = self.connection.start(&header, body).await?;
                         self.take(started);
                     } else {
-                        self.answer_pending().await?;
-                        self.send_all().await?;
-                        let permit = self.context.heavy_permit(body.len()).await;
-                        let started = self.start_while_reading(&header, body).await?;
-                        self.take(started);
-                        if permit.is_some() {
-                            // The answer is large too: it counts until it has left.
-                            self.send_all().await?;
-                        }
+                        self.answer_next(&header, body).await?;
                     }
+                    drop(share);
                 }
             }
         }
         Ok(())
     }
 
+    fn frame_done(&mut self, bytes: usize) -> Share {
+        self.frame_pace = None;
+        self.inbox.frame_done(bytes)
+    }
+
+    /// Answers a request that is no Produce, after all that came before it.
+    async fn answer_next(&mut self, header: &RequestHeader, body: BytesMut) -> Result<(), End> {
+        self.answer_pending().await?;
+        self.send_all().await?;
+        let context = self.context;
+        let heavy = context.heavy_permit(body.len()).await;
+        let turn = context.owed.turn().await;
+        let started = self.start_while_open(header, body).await?;
+        self.take(started);
+        match context.owed.take(self.outbox.memory_bytes()) {
+            None if heavy.is_none() => Ok(()),
+            // The answer of a heavy request is large too: it counts until it has left.
+            None => self.send_all().await,
+            Some(debt) => {
+                let sent = match debt.within {
+                    None => self.send_all().await,
+                    Some(within) => tokio::time::timeout(within, self.send_all())
+                        .await
+                        .map_err(|_| End::Pressed)?,
+                };
+                drop(turn);
+                sent
+            }
+        }
+    }
+
     /// Runs a request that may take long, and notices meanwhile when the peer goes away.
-    async fn start_while_reading(
+    async fn start_while_open(
         &mut self,
-        header: &strandline_wire::RequestHeader,
-        body: bytes::BytesMut,
+        header: &RequestHeader,
+        body: BytesMut,
     ) -> Result<Started, End> {
-        let Self { connection, inbox, stream, .. } = self;
+        let Self { connection, stream, half_closed, .. } = self;
         let mut start = std::pin::pin!(connection.start(header, body));
-        loop {
+        if !*half_closed {
+            // Not "readable": that says nothing about the end while there are bytes before it.
+            let closed = stream.ready(Interest::PRIORITY | Interest::ERROR);
             tokio::select! {
                 biased;
                 started = &mut start => return Ok(started?),
-                read = inbox.read_ahead(stream) => {
-                    if read? == Progress::Closed {
+                closed = closed => {
+                    if closed?.is_error() {
                         return Err(End::Closed);
                     }
                 }
             }
+        }
+        match tokio::time::timeout(HALF_CLOSED_MAX, start).await {
+            Ok(started) => Ok(started?),
+            Err(_) => Err(End::Closed),
         }
     }
 
@@ -225,24 +298,33 @@ impl<'a> Served<'a> {
     }
 
     async fn send_all(&mut self) -> Result<(), End> {
+        if self.outbox.is_empty() {
+            return Ok(());
+        }
+        let mut pace = Pace::begin(Instant::now(), REPLY_RATE_MIN);
         while !self.outbox.is_empty() {
             let send = self.outbox.send_some(&self.stream);
-            tokio::time::timeout(STALL_MAX, send).await.map_err(|_| End::Stalled)??;
-            self.active_at = Instant::now();
+            let sent = tokio::time::timeout_at(pace.deadline(), send).await;
+            pace.moved(sent.map_err(|_| End::Stalled)??, Instant::now);
         }
+        self.active_at = Instant::now();
         Ok(())
     }
 
     /// Waits for the next thing: bytes from the peer, an answer that became durable, or the end.
     async fn wait(&mut self) -> Result<(), End> {
         let stopping = self.context.stop.is_cancelled();
-        if self.pending.is_empty() && stopping {
+        let nothing_pending = self.pending.is_empty();
+        if nothing_pending && stopping {
             return Err(End::Stopping);
         }
+        if nothing_pending && self.half_closed {
+            return Err(End::Closed);
+        }
         let may_read = !stopping
+            && !self.half_closed
             && self.pending.len() < self.context.config.limits.connection_pending_replies_max;
         let deadline = self.deadline();
-        let nothing_pending = self.pending.is_empty();
         let Self { stream, inbox, pending, context, .. } = self;
         tokio::select! {
             biased;
@@ -252,8 +334,15 @@ impl<'a> Served<'a> {
                 self.take_ready().await?;
             }
             read = inbox.read(stream), if may_read => match read? {
-                Progress::Read => self.active_at = Instant::now(),
-                Progress::Closed => return Err(End::Closed),
+                Progress::Read(bytes) => {
+                    let now = Instant::now();
+                    self.active_at = now;
+                    if let Some(pace) = &mut self.frame_pace {
+                        pace.moved(bytes, || now);
+                    }
+                }
+                // What it asked for before is still answered.
+                Progress::Closed => self.half_closed = true,
             },
             () = context.stop.cancelled(), if !stopping => {}
             () = tokio::time::sleep_until(deadline), if nothing_pending => {
@@ -279,14 +368,16 @@ impl<'a> Served<'a> {
         Ok(())
     }
 
-    fn deadline(&self) -> Instant {
+    /// When the peer has waited, or let us wait, for too long. Of no use while answers are pending:
+    /// then it is not the peer's turn.
+    fn deadline(&mut self) -> Instant {
         const FOREVER: Duration = Duration::from_hours(24 * 365);
-        let allowed = if self.inbox.is_empty() {
-            self.context.config.idle_max.unwrap_or(FOREVER)
-        } else {
-            STALL_MAX
-        };
-        self.active_at + allowed
+        if self.inbox.is_empty() || !self.pending.is_empty() {
+            self.frame_pace = None;
+            return self.active_at + self.context.config.idle_max.unwrap_or(FOREVER);
+        }
+        let begin = || Pace::begin(Instant::now(), FRAME_RATE_MIN);
+        self.frame_pace.get_or_insert_with(begin).deadline()
     }
 }
 
@@ -311,4 +402,20 @@ fn tune(stream: &std::net::TcpStream, remote: std::net::SocketAddr) -> io::Resul
         tracing::debug!(%error, "loopback connection keeps the default congestion control");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_ends_the_count_too() {
+        let count = AtomicUsize::new(0);
+        let panicked = std::panic::catch_unwind(|| {
+            let _counted = Counted::new(&count);
+            assert_eq!(count.load(Ordering::Relaxed), 0, "it counts");
+        });
+        assert!(panicked.is_err());
+        assert_eq!(count.load(Ordering::Relaxed), 0);
+    }
 }

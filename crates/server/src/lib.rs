@@ -15,10 +15,12 @@ mod connection;
 mod environment;
 mod inbox;
 mod listener;
+mod owed;
+mod pace;
 mod send;
 mod server;
 mod worker;
 
 pub use environment::SystemEnvironment;
 pub use listener::{BindError, Bound, bind};
-pub use server::{Server, ServerConfig};
+pub use server::{Drained, Server, ServerConfig};

@@ -14,6 +14,8 @@ use tokio::net::TcpStream;
 
 /// Bytes of a file in one system call: more would keep the other connections of the thread waiting.
 const SENDFILE_BYTES_MAX: u64 = 1 << 20;
+/// Distance of the bytes that are probed for being in memory: the kernel's usual read-ahead.
+const PROBE_STEP: usize = 128 * 1024;
 /// Buffers in one vectored write.
 const SLICES_MAX: usize = 64;
 
@@ -32,17 +34,26 @@ impl Outbox {
         self.pieces.is_empty()
     }
 
+    /// Bytes that are in memory; file ranges are not.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let bytes = self.pieces.iter().map(|piece| match piece {
+            BatchPiece::Memory(bytes) => bytes.len(),
+            BatchPiece::File(_) => 0,
+        });
+        bytes.sum()
+    }
+
     /// Sends as much as the socket takes now; waits when it takes nothing. Some progress was made
-    /// when this returns.
-    pub(crate) async fn send_some(&mut self, stream: &TcpStream) -> io::Result<()> {
+    /// when this returns: how many bytes.
+    pub(crate) async fn send_some(&mut self, stream: &TcpStream) -> io::Result<usize> {
         match self.pieces.front() {
-            None => Ok(()),
+            None => Ok(0),
             Some(BatchPiece::Memory(_)) => self.send_memory(stream).await,
             Some(BatchPiece::File(_)) => self.send_file(stream).await,
         }
     }
 
-    async fn send_memory(&mut self, stream: &TcpStream) -> io::Result<()> {
+    async fn send_memory(&mut self, stream: &TcpStream) -> io::Result<usize> {
         let sent = if let [BatchPiece::Memory(bytes), BatchPiece::File(_)] = self.first_two() {
             // The header of records that follow by sendfile: one packet for both.
             when_writable(stream, || {
@@ -62,7 +73,8 @@ impl Outbox {
                 .collect();
             when_writable(stream, || stream_write(stream, &slices)).await?
         };
-        self.advance_memory(sent)
+        self.advance_memory(sent)?;
+        Ok(sent)
     }
 
     /// The first two pieces, or nothing when there are fewer.
@@ -90,8 +102,8 @@ impl Outbox {
         Ok(())
     }
 
-    async fn send_file(&mut self, stream: &TcpStream) -> io::Result<()> {
-        let Some(BatchPiece::File(region)) = self.pieces.front_mut() else { return Ok(()) };
+    async fn send_file(&mut self, stream: &TcpStream) -> io::Result<usize> {
+        let Some(BatchPiece::File(region)) = self.pieces.front_mut() else { return Ok(0) };
         let length = region.length.min(SENDFILE_BYTES_MAX);
         make_resident(region, length).await?;
         let count = usize::try_from(length).unwrap_or(usize::MAX);
@@ -113,7 +125,7 @@ impl Outbox {
         if region.length == 0 {
             self.pieces.pop_front();
         }
-        Ok(())
+        Ok(sent)
     }
 }
 
@@ -135,11 +147,13 @@ async fn when_writable<T>(
     }
 }
 
-/// Makes sure that sending does not wait for the disk on this thread, which serves others too: a
-/// cold range is read on a thread that may block.
+/// Makes it unlikely that sending waits for the disk on this thread, which serves others too: a
+/// range of which a probed byte is cold is read on a thread that may block. A cold page between two
+/// probes goes unnoticed; the kernel reads and evicts neighbours together, so there are few.
 async fn make_resident(region: &FileRegion, length: u64) -> io::Result<()> {
     let last = region.position + length - 1;
-    if is_resident(region, region.position) && is_resident(region, last) {
+    let mut probes = (region.position..last).step_by(PROBE_STEP).chain([last]);
+    if probes.all(|position| is_resident(region, position)) {
         return Ok(());
     }
     let file = Arc::clone(&region.file);

@@ -17,6 +17,9 @@ use crate::worker::{Accepted, Worker};
 /// Pause after an accept failed for want of descriptors or memory: some connection must close first.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// How long the workers have to cut their connections.
+const CUT_TIME: Duration = Duration::from_secs(2);
+
 /// How the server serves.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
@@ -30,6 +33,16 @@ pub struct ServerConfig {
     pub connections_max: usize,
     /// The bounds.
     pub limits: Limits,
+}
+
+/// How a drain ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Drained {
+    /// Connections that were cut at the limit.
+    pub cut: usize,
+    /// A worker did not end even then: something holds its thread.
+    pub stuck: bool,
 }
 
 /// A running server.
@@ -62,28 +75,48 @@ impl Server {
         self.context.connections.load(Ordering::Relaxed)
     }
 
-    /// Stops accepting, lets every connection finish the requests that it has, and returns when all
-    /// are closed.
-    pub async fn drain(self) {
-        self.context.stop.cancel();
-        for acceptor in self.acceptors {
-            if let Err(error) = acceptor.await
-                && error.is_panic()
-            {
-                tracing::error!(%error, "acceptor panicked");
-            }
+    /// Stops accepting, and lets every connection finish the requests that it has; those that have
+    /// not by `limit` are cut. Returns when all are closed, or soon after the limit.
+    pub async fn drain(self, limit: Duration) -> Drained {
+        let Self { workers, acceptors, context } = self;
+        context.stop.cancel();
+        let mut closed = std::pin::pin!(closed(workers, acceptors));
+        if tokio::time::timeout(limit, &mut closed).await.is_ok() {
+            return Drained { cut: 0, stuck: false };
         }
-        let workers = self.workers;
-        let joined =
-            tokio::task::spawn_blocking(move || workers.into_iter().for_each(Worker::join));
-        if let Err(error) = joined.await {
-            tracing::error!(%error, "workers were not joined");
-        }
+        let cut = context.connections.load(Ordering::Relaxed);
+        context.cut.cancel();
+        let stuck = tokio::time::timeout(CUT_TIME, closed).await.is_err();
+        Drained { cut, stuck }
     }
 
     /// Cancelled when the server begins to drain.
     pub fn stop_token(&self) -> CancellationToken {
         self.context.stop.clone()
+    }
+}
+
+/// Waits for the acceptors and the workers.
+async fn closed(workers: Vec<Worker>, acceptors: Vec<tokio::task::JoinHandle<()>>) {
+    for acceptor in acceptors {
+        if let Err(error) = acceptor.await
+            && error.is_panic()
+        {
+            tracing::error!(%error, "acceptor panicked");
+        }
+    }
+    // A plain thread: the end of a runtime waits for its own blocking threads, and this one may
+    // wait for a peer.
+    let (joined, join) = tokio::sync::oneshot::channel();
+    let thread = std::thread::Builder::new().name("join".to_owned()).spawn(move || {
+        workers.into_iter().for_each(Worker::join);
+        // Nobody waits any more when the limit has passed.
+        let _ = joined.send(());
+    });
+    match thread {
+        // The sender is dropped unsent by a panic only, which `join` never does.
+        Ok(_) => drop(join.await),
+        Err(error) => tracing::error!(%error, "workers were not joined"),
     }
 }
 

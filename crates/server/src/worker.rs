@@ -41,9 +41,12 @@ impl Worker {
             .thread_name(format!("blocking-{index}"))
             .max_blocking_threads(BLOCKING_THREADS_MAX)
             .build()?;
-        let thread = std::thread::Builder::new()
-            .name(format!("worker-{index}"))
-            .spawn(move || runtime.block_on(run(receiver, context)))?;
+        let thread =
+            std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || {
+                runtime.block_on(run(receiver, context));
+                // What a cut connection began on a blocking thread is not waited for.
+                runtime.shutdown_background();
+            })?;
         Ok(Self { sender, thread })
     }
 
@@ -51,7 +54,7 @@ impl Worker {
         &self.sender
     }
 
-    /// Waits until the last connection is closed.
+    /// Waits until the last connection is closed, or cut.
     pub(crate) fn join(self) {
         drop(self.sender);
         if self.thread.join().is_err() {
@@ -73,5 +76,9 @@ async fn run(mut receiver: mpsc::Receiver<Accepted>, context: Arc<Context>) {
         connections.spawn(async move { serve(accepted, &context).await });
     }
     connections.close();
-    connections.wait().await;
+    tokio::select! {
+        () = connections.wait() => {}
+        // The connections end with the runtime.
+        () = context.cut.cancelled() => {}
+    }
 }

@@ -6,7 +6,6 @@
 //! way round.
 
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::io;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use strandline_broker::{Broker, BrokerParts, Endpoint};
 use strandline_console::{Console, Scope};
 use strandline_model::config::{FsyncPolicy, Listener};
 use strandline_model::{Limits, Timestamp};
-use strandline_server::{BindError, Bound, Server, ServerConfig, SystemEnvironment, bind};
+use strandline_server::{BindError, Bound, Drained, Server, ServerConfig, SystemEnvironment, bind};
 use tokio_util::sync::CancellationToken;
 use tracing::level_filters::LevelFilter;
 
@@ -27,6 +26,9 @@ use super::stop::Stops;
 use super::{port_owner, ports, storage};
 use crate::failure::{Exit, Failure};
 use crate::{console, logging};
+
+/// How long HTTP has to finish its answers.
+const HTTP_STOP_TIME: Duration = Duration::from_secs(2);
 
 /// HTTP connections at a time: people and scrapers, not clients.
 const HTTP_CONNECTIONS_MAX: usize = 64;
@@ -39,7 +41,10 @@ pub(crate) fn run(plan: &Plan) -> Result<(), Failure> {
     raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| cannot_start("start the runtime", &error))?;
-    runtime.block_on(serve(plan, begun))
+    let outcome = runtime.block_on(serve(plan, begun));
+    // What a blocking thread still does can't be waited for: it may wait for a disk that hangs.
+    runtime.shutdown_background();
+    outcome
 }
 
 /// What is bound before anything else happens.
@@ -69,7 +74,7 @@ async fn serve(plan: &Plan, begun: Instant) -> Result<(), Failure> {
     // A signal ends a start, too: nothing is acknowledged yet, and the next start goes on.
     let broker = tokio::select! {
         started = start_broker(plan, advertised) => started?,
-        reason = stops.next() => {
+        reason = stops.first() => {
             tracing::warn!(%reason, "stopped during the start");
             std::process::exit(reason.exit_code());
         }
@@ -86,19 +91,28 @@ async fn serve(plan: &Plan, begun: Instant) -> Result<(), Failure> {
     let http_url = http_address.map(|(url, _)| url);
     tell_ready(plan, &broker, &kafka_address, http_url.as_deref(), begun.elapsed());
 
-    let reason = stops.next().await;
+    let reason = stops.first().await;
     status.draining();
     tracing::info!(%reason, "stopping");
     let limit = Duration::from_millis(plan.config.shutdown_timeout_ms);
-    let stopped = stop(&broker, server, limit);
-    let outcome = within_patience(&mut stops, stopped).await;
+    let outcome = stop(&broker, server, limit).await;
     http_stop.cancel();
-    for task in http_tasks {
-        if let Err(error) = task.await {
-            tracing::error!(%error, "http ended badly");
-        }
-    }
+    stop_http(http_tasks).await;
     outcome
+}
+
+/// Answers under way get a moment; a scraper that takes none of its answer does not hold us.
+async fn stop_http(tasks: Vec<tokio::task::JoinHandle<()>>) {
+    let ended = async {
+        for task in tasks {
+            if let Err(error) = task.await {
+                tracing::error!(%error, "http ended badly");
+            }
+        }
+    };
+    if tokio::time::timeout(HTTP_STOP_TIME, ended).await.is_err() {
+        tracing::warn!("http connections were cut");
+    }
 }
 
 async fn start_broker(
@@ -146,10 +160,13 @@ fn advertised(
 async fn stop(broker: &Broker, server: Server, limit: Duration) -> Result<(), Failure> {
     let begun = Instant::now();
     broker.drain();
-    if tokio::time::timeout(limit, server.drain()).await.is_err() {
+    let Drained { cut, stuck } = server.drain(limit).await;
+    if cut > 0 || stuck {
         tracing::warn!(
             limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
-            "connections were still busy at shutdown.timeout.ms"
+            connections = cut,
+            worker_is_stuck = stuck,
+            "connections that were busy at shutdown.timeout.ms were cut"
         );
     }
     broker.close().await.map_err(|error| {
@@ -163,20 +180,6 @@ async fn stop(broker: &Broker, server: Server, limit: Duration) -> Result<(), Fa
         console::say(&format!("stopped cleanly in {took_ms} ms"));
     }
     Ok(())
-}
-
-/// A second signal ends the process at once. Data is safe: the next start checks the tails.
-async fn within_patience(
-    stops: &mut Stops,
-    work: impl Future<Output = Result<(), Failure>>,
-) -> Result<(), Failure> {
-    tokio::select! {
-        outcome = work => outcome,
-        reason = stops.next_signal() => {
-            tracing::warn!(%reason, "ended at once by a second signal");
-            std::process::exit(reason.exit_code());
-        }
-    }
 }
 
 fn bind_all(plan: &Plan) -> Result<Sockets, Failure> {

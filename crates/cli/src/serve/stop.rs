@@ -39,26 +39,54 @@ impl fmt::Display for Reason {
     }
 }
 
+/// Tells of the first reason to stop, and ends the process at the next signal.
+///
+/// A thread of its own listens: whatever holds the others, a second signal ends the process.
+#[derive(Debug)]
+pub(crate) struct Stops(oneshot::Receiver<Reason>);
+
+impl Stops {
+    /// Begins to listen; from here on the first signal does not end the process by itself.
+    pub(crate) fn listen(with_parent: bool) -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+        let entered = runtime.enter();
+        let sources = Sources {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            parent: if with_parent { Some(parent::watch()?) } else { None },
+        };
+        drop(entered);
+        let (first, receiver) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("signals".to_owned());
+        thread.spawn(move || runtime.block_on(sources.tell(first)))?;
+        Ok(Self(receiver))
+    }
+
+    /// Returns at the first reason to stop.
+    pub(crate) async fn first(&mut self) -> Reason {
+        (&mut self.0).await.expect("the thread tells before it ends")
+    }
+}
+
 /// Everything that may make the broker stop.
 #[derive(Debug)]
-pub(crate) struct Stops {
+struct Sources {
     interrupt: Signal,
     terminate: Signal,
     parent: Option<oneshot::Receiver<()>>,
 }
 
-impl Stops {
-    /// Begins to listen; from here on signals do not end the process by themselves.
-    pub(crate) fn listen(with_parent: bool) -> io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            parent: if with_parent { Some(parent::watch()?) } else { None },
-        })
+impl Sources {
+    /// The second signal says that the user's patience is over. Data is safe: the next start checks
+    /// the tails. Nothing is logged, which could wait for whoever reads the log.
+    async fn tell(mut self, first: oneshot::Sender<Reason>) {
+        // Nobody listens when the broker ends already.
+        let _ = first.send(self.next().await);
+        self.parent = None;
+        std::process::exit(self.next().await.exit_code());
     }
 
-    /// Returns at the next reason to stop.
-    pub(crate) async fn next(&mut self) -> Reason {
+    async fn next(&mut self) -> Reason {
         let parent = self.parent.as_mut();
         let parent_ended = async {
             match parent {
@@ -72,11 +100,5 @@ impl Stops {
             _ = self.terminate.recv() => Reason::Terminated,
             () = parent_ended => Reason::ParentEnded,
         }
-    }
-
-    /// Returns at the next signal: the user's patience is over.
-    pub(crate) async fn next_signal(&mut self) -> Reason {
-        self.parent = None;
-        self.next().await
     }
 }

@@ -43,6 +43,30 @@ fn ten_thousand_idle_connections_cost_little() {
     broker.assert_well();
 }
 
+/// Ten thousand peers that sent a part of a frame each hold little, and hold up nobody.
+#[test]
+fn ten_thousand_half_frames_cost_little() {
+    let broker = Broker::start();
+    let before = broker.resident_kib();
+    let length = (100_i32 << 20).to_be_bytes();
+    let mut half = [length.as_slice(), &header(ApiKey::Produce, 9)].concat();
+    half.resize(32 * 1024, 1);
+    let streams = (0..IDLE_PEERS).map(|_| {
+        let mut stream = broker.connect();
+        send(&mut stream, &half);
+        stream
+    });
+    let streams = streams.collect::<Vec<_>>();
+    let mut last = broker.connect();
+    send(&mut last, &api_versions());
+    assert_eq!(outcome(&mut last), Outcome::Answered);
+    let grown = broker.resident_kib().saturating_sub(before);
+    println!("{IDLE_PEERS} half frames cost {} MiB", grown / 1024);
+    assert!(grown <= 192 * 1024, "{grown} KiB for half frames");
+    drop(streams);
+    broker.assert_well();
+}
+
 #[test]
 fn peers_that_come_and_go_leave_nothing_behind() {
     let broker = Broker::start();
@@ -67,8 +91,8 @@ fn peers_that_come_and_go_leave_nothing_behind() {
     broker.assert_well();
 }
 
-/// Fills a topic with 32 MiB.
-fn fill(broker: &Broker, topic: &str) {
+/// Fills a topic with `count` times half a megabyte.
+pub(crate) fn fill(broker: &Broker, topic: &str, count: usize) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime starts").block_on(async {
         let config = Config::new(&broker.address.to_string()).expect("an address");
@@ -76,7 +100,7 @@ fn fill(broker: &Broker, topic: &str) {
         let settings = ProducerSettings { acks: Acks::All, idempotent: false, codec: Codec::None };
         let mut producer = Producer::start(&mut client, settings).await.expect("no identity");
         let value = vec![7; 500_000];
-        for _ in 0..64 {
+        for _ in 0..count {
             let record = NewRecord { value: Some(&value), ..NewRecord::default() };
             producer.send(topic, 0, &[record]).await.expect("it is appended");
         }
@@ -85,10 +109,19 @@ fn fill(broker: &Broker, topic: &str) {
 
 /// A fetch of everything in `topic`, version 4.
 fn fetch(topic: &str) -> Vec<u8> {
+    fetch_for(topic, 100, 1)
+}
+
+/// As [`fetch`], but for more than there is.
+pub(crate) fn fetch_waiting(topic: &str, max_wait_ms: i32) -> Vec<u8> {
+    fetch_for(topic, max_wait_ms, i32::MAX)
+}
+
+fn fetch_for(topic: &str, max_wait_ms: i32, min_bytes: i32) -> Vec<u8> {
     let mut body = header(ApiKey::Fetch, 4);
     body.extend((-1_i32).to_be_bytes());
-    body.extend(100_i32.to_be_bytes());
-    body.extend(1_i32.to_be_bytes());
+    body.extend(max_wait_ms.to_be_bytes());
+    body.extend(min_bytes.to_be_bytes());
     body.extend(i32::MAX.to_be_bytes());
     body.push(0);
     body.extend(1_i32.to_be_bytes());
@@ -106,7 +139,7 @@ fn fetch(topic: &str) -> Vec<u8> {
 #[test]
 fn slow_readers_hold_nothing_and_silent_ones_are_hung_up_on() {
     let broker = Broker::start();
-    fill(&broker, "large");
+    fill(&broker, "large", 64);
     let requests = fetch("large").repeat(100);
     let before = broker.descriptors();
     let mut streams = (0..200)

@@ -7,4 +7,5 @@ mod broker;
 mod counts;
 mod crowd;
 mod frames;
+mod half_closed;
 mod honest;

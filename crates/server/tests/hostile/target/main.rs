@@ -56,6 +56,7 @@ async fn main() {
     });
     drop(end.await);
     broker.drain();
-    server.drain().await;
+    let drained = server.drain(std::time::Duration::from_secs(5)).await;
+    assert!(!drained.stuck, "the workers end");
     broker.close().await.expect("memory closes");
 }
