@@ -80,8 +80,11 @@ pub(crate) const fn rejected(rejected: &Rejected) -> ErrorCode {
 
 /// A client that knows another leader epoch than ours (KIP-320); `None` when it agrees or knows none.
 pub(crate) fn epoch_mismatch(ours: LeaderEpoch, theirs: i32) -> Option<ErrorCode> {
-    let theirs = LeaderEpoch::from_wire(theirs)?;
-    match theirs.cmp(&ours) {
+    // Only −1 means "unknown": Kafka compares every other number, negative ones too.
+    if theirs == -1 {
+        return None;
+    }
+    match theirs.cmp(&ours.get()) {
         std::cmp::Ordering::Less => Some(ErrorCode::FENCED_LEADER_EPOCH),
         std::cmp::Ordering::Equal => None,
         std::cmp::Ordering::Greater => Some(ErrorCode::UNKNOWN_LEADER_EPOCH),

@@ -61,6 +61,14 @@ impl TopicName {
         &self.0
     }
 
+    /// Whether the topic is one of the broker's own: clients may read it, not write to it.
+    pub fn is_internal(&self) -> bool {
+        matches!(
+            self.as_str(),
+            "__consumer_offsets" | "__transaction_state" | "__share_group_state"
+        )
+    }
+
     /// The name with `.` mapped to `_`: two topics whose keys are equal collide in metric names,
     /// so Kafka refuses to create the second.
     pub fn collision_key(&self) -> String {

@@ -8,7 +8,7 @@ use crate::reader::Reader;
 use crate::writer::{Writer, varint_len};
 
 /// A topic as Produce and Fetch name it: by name up to version 12, by id from 13 on (KIP-516).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TopicRef {
     /// By name; any text that a peer may send.
     Name(KafkaString),

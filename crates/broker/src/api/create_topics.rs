@@ -60,17 +60,20 @@ async fn create(
 ) -> CreatableTopicResult {
     let new = to_domain(topic);
     let created = if validate_only {
-        broker.plan_topic(&new).map(|plan| (None, plan.partition_count(), plan.configs().clone()))
+        // As Kafka: the id that it would have had.
+        broker
+            .plan_topic(&new)
+            .map(|plan| (plan.id(), plan.partition_count(), plan.configs().clone()))
     } else {
         broker.create_topic(&new).await.map(|topic| {
             let overrides = topic.settings().overrides.clone();
-            (Some(topic.id()), topic.partition_count(), overrides)
+            (topic.id(), topic.partition_count(), overrides)
         })
     };
     match created {
         Ok((id, partition_count, overrides)) => CreatableTopicResult {
             name: topic.name.clone(),
-            topic_id: id.map_or_else(Default::default, topic_id_to_wire),
+            topic_id: topic_id_to_wire(id),
             num_partitions: i32::try_from(partition_count).unwrap_or(i32::MAX),
             replication_factor: 1,
             configs: Some(effective_configs(broker, overrides)),

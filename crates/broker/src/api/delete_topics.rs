@@ -24,24 +24,39 @@ pub(crate) async fn handle(broker: &Arc<Broker>, request: Request, version: i16)
         let refused = |state| answer(state, None, code, Some("topic deletion is disabled"));
         return Response { responses: asked.iter().map(refused).collect(), ..Response::default() };
     }
-    let mut times: HashMap<Named<'_>, usize> = HashMap::new();
+    let mut times: HashMap<Named<'_>, Times> = HashMap::new();
     for state in &asked {
-        *times.entry(named(broker, state)).or_default() += 1;
+        let times = times.entry(named(broker, state)).or_default();
+        if state.name.is_some() {
+            times.by_name += 1;
+        } else {
+            times.by_id += 1;
+        }
     }
     let mut responses = Vec::with_capacity(times.len());
     for state in &asked {
         // Answered once, however often it is named.
         let Some(times) = times.remove(&named(broker, state)) else { continue };
         responses.push(match find(broker, state) {
-            _ if times > 1 => {
+            found if times.by_name + times.by_id > 1 => {
                 let message = "topic is named twice in the request";
-                answer(state, None, ErrorCode::INVALID_REQUEST, Some(message))
+                // As Kafka: name and id are told where both were used.
+                let mixed = times.by_name > 0 && times.by_id > 0;
+                let topic = found.ok().filter(|_| mixed);
+                answer(state, topic.as_ref(), ErrorCode::INVALID_REQUEST, Some(message))
             }
             Ok(topic) => delete(broker, state, &topic, version).await,
             Err((code, message)) => answer(state, None, code, Some(message)),
         });
     }
     Response { responses, ..Response::default() }
+}
+
+/// How often a topic is named.
+#[derive(Default)]
+struct Times {
+    by_name: usize,
+    by_id: usize,
 }
 
 /// What an entry of the request is about: one topic, whether named by name or by id.

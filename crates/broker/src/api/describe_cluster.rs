@@ -22,7 +22,8 @@ pub(crate) fn handle(broker: &Broker, peer: &Peer, request: &Request) -> Respons
         return Response {
             error_code: code.get(),
             error_message: Some(text(message)),
-            endpoint_type: request.endpoint_type,
+            // As Kafka: the kind of this endpoint, not the one that was asked for.
+            endpoint_type: BROKERS,
             ..Response::default()
         };
     }

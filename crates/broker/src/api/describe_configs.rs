@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use strandline_model::config::Described;
 use strandline_model::{InvalidTopicName, TopicName};
-use strandline_wire::ErrorCode;
 use strandline_wire::describe_configs::{
     DescribeConfigsResource, DescribeConfigsResourceResult, DescribeConfigsResult,
     DescribeConfigsSynonym, Request, Response,
 };
+use strandline_wire::{ErrorCode, KafkaString};
 
 use super::text;
 use crate::Broker;
@@ -34,6 +34,8 @@ pub(crate) fn handle(broker: &Broker, request: &Request) -> Response {
                     to_wire(entry, request.include_synonyms, request.include_documentation)
                 })
                 .collect(),
+            // As Kafka: empty, not null.
+            error_message: Some(KafkaString::default()),
             ..DescribeConfigsResult::default()
         },
         Err((code, message)) => DescribeConfigsResult {
@@ -53,9 +55,6 @@ fn describe(
 ) -> Result<Vec<Described>, (ErrorCode, String)> {
     let name = resource.resource_name.as_str();
     match resource.resource_type {
-        TOPIC if name.is_empty() => {
-            Err((ErrorCode::INVALID_REQUEST, "topic name must not be empty".to_owned()))
-        }
         TOPIC => {
             TopicName::new(name).map_err(|error: InvalidTopicName| {
                 (ErrorCode::INVALID_TOPIC_EXCEPTION, error.to_string())

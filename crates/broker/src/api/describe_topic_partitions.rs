@@ -6,7 +6,7 @@ use std::sync::Arc;
 use strandline_model::TopicName;
 use strandline_wire::describe_topic_partitions::{
     Cursor, DescribeTopicPartitionsResponsePartition, DescribeTopicPartitionsResponseTopic,
-    Request, Response,
+    Request, RequestCursor, Response, TopicRequest,
 };
 use strandline_wire::{ErrorCode, topic_id_to_wire};
 
@@ -23,6 +23,18 @@ pub(crate) fn handle(broker: &Broker, request: &Request) -> Response {
     let limit = usize::try_from(request.response_partition_limit).unwrap_or(0);
     let mut left = limit.clamp(1, PARTITIONS_MAX);
     let cursor = request.cursor.as_deref();
+    if cursor.is_some_and(|cursor| !is_valid(cursor, request)) {
+        let refused = |topic: &TopicRequest| DescribeTopicPartitionsResponseTopic {
+            error_code: ErrorCode::INVALID_REQUEST.get(),
+            name: Some(topic.name.clone()),
+            topic_authorized_operations: OPERATIONS_NOT_ASKED,
+            ..DescribeTopicPartitionsResponseTopic::default()
+        };
+        return Response {
+            topics: request.topics.iter().map(refused).collect(),
+            ..Response::default()
+        };
+    }
     let begin = cursor.map(|cursor| cursor.topic_name.as_str());
     let mut response = Response::default();
     for (name, topic) in asked_topics(broker, request) {
@@ -30,7 +42,7 @@ pub(crate) fn handle(broker: &Broker, request: &Request) -> Response {
             continue;
         }
         let first = match cursor {
-            Some(cursor) if cursor.topic_name.as_str() == name => cursor.partition_index.max(0),
+            Some(cursor) if cursor.topic_name.as_str() == name => cursor.partition_index,
             Some(_) | None => 0,
         };
         if left == 0 {
@@ -54,6 +66,13 @@ pub(crate) fn handle(broker: &Broker, request: &Request) -> Response {
     response
 }
 
+/// A page begins at a partition that there can be, of a topic that was asked for.
+fn is_valid(cursor: &RequestCursor, request: &Request) -> bool {
+    let is_asked =
+        request.topics.is_empty() || request.topics.iter().any(|t| t.name == cursor.topic_name);
+    is_asked && cursor.partition_index >= 0
+}
+
 /// What was asked for in name order; all topics when nothing was named.
 fn asked_topics(broker: &Broker, request: &Request) -> Vec<(String, Option<Arc<Topic>>)> {
     if request.topics.is_empty() {
@@ -72,7 +91,7 @@ fn unknown(name: &str) -> DescribeTopicPartitionsResponseTopic {
     DescribeTopicPartitionsResponseTopic {
         error_code: error.get(),
         name: Some(text(name)),
-        topic_authorized_operations: OPERATIONS_NOT_ASKED,
+        topic_authorized_operations: TOPIC_OPERATIONS,
         ..DescribeTopicPartitionsResponseTopic::default()
     }
 }
@@ -100,6 +119,7 @@ fn describe(
     DescribeTopicPartitionsResponseTopic {
         name: Some(text(topic.name().as_str())),
         topic_id: topic_id_to_wire(topic.id()),
+        is_internal: topic.name().is_internal(),
         partitions: partitions.collect(),
         topic_authorized_operations: TOPIC_OPERATIONS,
         ..DescribeTopicPartitionsResponseTopic::default()

@@ -2,20 +2,28 @@
 
 use std::sync::Arc;
 
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 use smallvec::smallvec;
 use strandline_coordination::{
     FetchPartition, Fetched, SessionContext, SessionKey, SessionRequest, TopicKey,
 };
-use strandline_storage::BatchPiece;
+use strandline_storage::{BatchBytes, BatchPiece};
 use strandline_wire::fetch::{
-    EpochEnd, PartitionResponse, Piece, Request, Response, TopicResponse,
+    AbortedTransaction, EpochEnd, PartitionResponse, Piece, Request, Response, TopicRequest,
+    TopicResponse,
 };
 use strandline_wire::{Api, EncodeError, ErrorCode, KafkaString, Leader, TopicRef};
 
+use super::is_isolation_level;
 use crate::fetch::{Asked, FetchLimits, Found, Looker, fetch};
 use crate::metrics::Metrics;
 use crate::{Broker, Reply, error_code};
 
+/// The first version in which Kafka names the leader to a client that is behind (KIP-951).
+const LEADER_FROM: i16 = 16;
+/// The isolation level of readers that skip what no committed transaction wrote.
+const READ_COMMITTED: i8 = 1;
 /// The first version that names topics by id.
 const BY_ID_FROM: i16 = 13;
 
@@ -33,23 +41,37 @@ pub(crate) async fn handle(
     let context = match broker.sessions().lock().begin(now, session) {
         Ok(context) => context,
         Err(error) => {
-            return failed(error_code::session(error), request.session_id, api, correlation_id);
+            return failed(error_code::session(error), api, correlation_id);
         }
     };
     let (SessionContext::Sessionless(partitions)
     | SessionContext::Full(partitions)
     | SessionContext::Incremental { partitions, .. }) = &context;
+    // As Kafka: a negative limit of the request is one of each partition.
+    let of_request = if request.max_bytes < 0 { request.max_bytes } else { i32::MAX };
+    let limited = |wants: FetchPartition| FetchPartition {
+        max_bytes: wants.max_bytes.min(of_request),
+        ..wants
+    };
     let asked: Vec<Asked> =
-        partitions.iter().map(|(key, wants)| ask(broker, key, *wants)).collect();
+        partitions.iter().map(|(key, wants)| ask(broker, key, limited(*wants))).collect();
+    if !is_isolation_level(request.isolation_level) && asked.iter().any(|asked| asked.found.is_ok())
+    {
+        return fail_all(&request, ErrorCode::UNKNOWN_SERVER_ERROR, api, correlation_id);
+    }
     let looker = Looker { partitions: broker.partitions(), limits };
     let found = fetch(looker, broker.environment(), broker.stop(), &asked).await;
     Metrics::fetched(&asked, &found);
     let (session_id, told) = match settle(broker, context, uses_ids, &asked, &found) {
         Ok(settled) => settled,
-        Err(error) => return failed(error, request.session_id, api, correlation_id),
+        Err(error) => return failed(error, api, correlation_id),
     };
     let answers = asked.into_iter().zip(found).zip(told).filter(|(_, told)| *told);
-    respond(broker, session_id, answers.map(|(answer, _)| answer), api, correlation_id)
+    let answers = answers.map(|((asked, found), _)| {
+        let response = to_response(broker, &asked, &found, &request, api.version());
+        (asked.key.topic, response, found.records)
+    });
+    respond(session_id, answers, api, correlation_id)
 }
 
 fn limits(broker: &Broker, request: &Request) -> FetchLimits {
@@ -63,18 +85,33 @@ fn limits(broker: &Broker, request: &Request) -> FetchLimits {
 }
 
 fn to_session_request(request: &Request, uses_ids: bool) -> SessionRequest {
-    let mut partitions = Vec::new();
+    let mut partitions: Vec<(SessionKey, FetchPartition)> = Vec::new();
+    let mut place_of: HashMap<SessionKey, usize> = HashMap::new();
+    let asked_count: usize = request.topics.iter().map(|topic| topic.partitions.len()).sum();
     for topic in &request.topics {
         let named = to_key(&topic.topic);
-        partitions.extend(topic.partitions.iter().map(|asked| {
+        for asked in &topic.partitions {
             let wants = FetchPartition {
                 fetch_offset: asked.fetch_offset,
                 max_bytes: asked.max_bytes,
                 current_leader_epoch: asked.current_leader_epoch,
                 last_fetched_epoch: asked.last_fetched_epoch,
             };
-            (SessionKey { topic: named.clone(), index: asked.index }, wants)
-        }));
+            let key = SessionKey { topic: named.clone(), index: asked.index };
+            // As Kafka: of several wishes for one partition the last counts, in the place of the first.
+            if asked_count > 1 {
+                match place_of.entry(key.clone()) {
+                    Entry::Occupied(place) => {
+                        partitions[*place.get()].1 = wants;
+                        continue;
+                    }
+                    Entry::Vacant(place) => {
+                        place.insert(partitions.len());
+                    }
+                }
+            }
+            partitions.push((key, wants));
+        }
     }
     let mut forgotten = Vec::new();
     for topic in &request.forgotten_topics {
@@ -161,28 +198,26 @@ fn to_fetched(found: &Found) -> Fetched {
 
 /// The frame around the records. Neighbours of the same topic share one entry.
 fn respond(
-    broker: &Broker,
     session_id: i32,
-    answers: impl Iterator<Item = (Asked, Found)>,
+    answers: impl Iterator<Item = (TopicKey, PartitionResponse, BatchBytes)>,
     api: Api,
     correlation_id: i32,
 ) -> Result<Reply, EncodeError> {
     let mut topics: Vec<TopicResponse> = Vec::new();
     let mut last_topic: Option<TopicKey> = None;
     let mut records = Vec::new();
-    for (asked, found) in answers {
-        let partition = to_response(broker, asked.key.index, &found);
-        if !found.records.is_empty() {
-            records.push(found.records);
+    for (key, partition, read) in answers {
+        if !read.is_empty() {
+            records.push(read);
         }
         match topics.last_mut() {
-            Some(topic) if last_topic.as_ref() == Some(&asked.key.topic) => {
+            Some(topic) if last_topic.as_ref() == Some(&key) => {
                 topic.partitions.push(partition);
             }
             Some(_) | None => {
-                let topic = to_ref(&asked.key.topic);
+                let topic = to_ref(&key);
                 topics.push(TopicResponse { topic, partitions: smallvec![partition] });
-                last_topic = Some(asked.key.topic);
+                last_topic = Some(key);
             }
         }
     }
@@ -205,36 +240,85 @@ fn respond(
     Ok(reply)
 }
 
-fn to_response(broker: &Broker, index: i32, found: &Found) -> PartitionResponse {
+fn to_response(
+    broker: &Broker,
+    asked: &Asked,
+    found: &Found,
+    request: &Request,
+    version: i16,
+) -> PartitionResponse {
     PartitionResponse {
         high_watermark: found.high_watermark,
         // No transactions yet: nothing is unstable below the high watermark.
         last_stable_offset: found.high_watermark,
         log_start_offset: found.log_start_offset,
+        aborted_transactions: aborted_transactions(asked, found, request.isolation_level),
         diverging_epoch: found
             .diverging
             .map(|end| EpochEnd { epoch: end.epoch, end_offset: end.end_offset }),
         current_leader: found
             .leader_epoch
+            .filter(|_| version >= LEADER_FROM)
             .map(|epoch| Leader { id: broker.node_id().get(), epoch }),
         records_bytes: usize::try_from(found.records.size().get()).unwrap_or(usize::MAX),
-        ..PartitionResponse::failed(index, found.error)
+        ..PartitionResponse::failed(asked.key.index, found.error)
     }
 }
 
-fn failed(
-    error: ErrorCode,
-    session_id: i32,
-    api: Api,
-    correlation_id: i32,
-) -> Result<Reply, EncodeError> {
+/// As Kafka: a list for who reads committed records only, null for others and where reading failed,
+/// and an empty list where there is nothing to read from.
+fn aborted_transactions(
+    asked: &Asked,
+    found: &Found,
+    isolation_level: i8,
+) -> Option<Vec<AbortedTransaction>> {
+    let was_read = found.error == ErrorCode::NONE && found.diverging.is_none();
+    (asked.found.is_err() || was_read && isolation_level == READ_COMMITTED).then(Vec::new)
+}
+
+/// The session can't go on: the client is told of none.
+fn failed(error: ErrorCode, api: Api, correlation_id: i32) -> Result<Reply, EncodeError> {
     let response = Response {
         throttle_time_ms: 0,
         error,
-        session_id,
+        session_id: 0,
         topics: Vec::new(),
         node_endpoints: Vec::new(),
     };
+    without_records(&response, api, correlation_id)
+}
+
+/// The request as a whole is wrong. Up to v12 each of its partitions says so, too.
+fn fail_all(
+    request: &Request,
+    error: ErrorCode,
+    api: Api,
+    correlation_id: i32,
+) -> Result<Reply, EncodeError> {
+    let asked = if api.version() < BY_ID_FROM { request.topics.as_slice() } else { &[] };
+    let topic = |asked: &TopicRequest| TopicResponse {
+        topic: asked.topic.clone(),
+        partitions: asked
+            .partitions
+            .iter()
+            .map(|asked| PartitionResponse::failed(asked.index, error))
+            .collect(),
+    };
+    let response = Response {
+        throttle_time_ms: 0,
+        error,
+        session_id: request.session_id,
+        topics: asked.iter().map(topic).collect(),
+        node_endpoints: Vec::new(),
+    };
+    without_records(&response, api, correlation_id)
+}
+
+fn without_records(
+    response: &Response,
+    api: Api,
+    correlation_id: i32,
+) -> Result<Reply, EncodeError> {
     let mut reply = Reply::default();
     for piece in response.to_frame(api, correlation_id)?.fill(std::iter::empty::<BatchPiece>()) {
         match piece {

@@ -6,6 +6,9 @@ use strandline_wire::init_producer_id::{Request, Response};
 
 use crate::{Broker, error_code};
 
+const NONE: i64 = -1;
+const NONE_EPOCH: i16 = -1;
+
 /// Gives a producer an id that nobody has, with epoch 0.
 pub(crate) async fn handle(broker: &Broker, request: &Request) -> Response {
     match &request.transactional_id {
@@ -17,6 +20,10 @@ pub(crate) async fn handle(broker: &Broker, request: &Request) -> Response {
         }
         None => {}
     }
+    // An id goes on with its epoch (KIP-360): one without the other is a mistake.
+    if (request.producer_id == NONE) != (request.producer_epoch == NONE_EPOCH) {
+        return refused(ErrorCode::INVALID_REQUEST);
+    }
     match broker.producer_ids().allocate().await {
         Ok(id) => Response { producer_id: id.get(), producer_epoch: 0, ..Response::default() },
         Err(error) => {
@@ -27,5 +34,10 @@ pub(crate) async fn handle(broker: &Broker, request: &Request) -> Response {
 }
 
 fn refused(code: ErrorCode) -> Response {
-    Response { error_code: code.get(), producer_id: -1, producer_epoch: -1, ..Response::default() }
+    Response {
+        error_code: code.get(),
+        producer_id: NONE,
+        producer_epoch: NONE_EPOCH,
+        ..Response::default()
+    }
 }

@@ -1,13 +1,14 @@
 //! ListOffsets: v1–v11. v4 leader epoch; v7 newest record (−3, KIP-734); v8 earliest local (−4);
 //! v9 latest tiered (−5); v11 earliest pending upload (−6).
 
-use hashbrown::HashSet;
+use hashbrown::HashMap;
 use strandline_model::Timestamp;
-use strandline_wire::ErrorCode;
 use strandline_wire::list_offsets::{
     ListOffsetsPartition, ListOffsetsPartitionResponse, ListOffsetsTopicResponse, Request, Response,
 };
+use strandline_wire::{ErrorCode, KafkaString};
 
+use super::is_isolation_level;
 use crate::lookup::{self, Position};
 use crate::partition::Partition;
 use crate::{Broker, error_code};
@@ -24,15 +25,23 @@ const NOTHING: Position = Position { offset: -1, timestamp: -1, leader_epoch: -1
 
 /// Looks up each partition.
 pub(crate) async fn handle(broker: &Broker, request: Request, version: i16) -> Response {
+    let is_valid = is_isolation_level(request.isolation_level);
+    let mut times: HashMap<(KafkaString, i32), usize> = HashMap::new();
+    for topic in &request.topics {
+        for asked in &topic.partitions {
+            *times.entry((topic.name.clone(), asked.partition_index)).or_default() += 1;
+        }
+    }
     let mut topics = Vec::with_capacity(request.topics.len());
-    let mut seen = HashSet::new();
     for topic in request.topics {
         let mut partitions = Vec::with_capacity(topic.partitions.len());
         for asked in &topic.partitions {
-            let found = if seen.insert((topic.name.clone(), asked.partition_index)) {
-                find(broker, topic.name.as_str(), asked, version).await
-            } else {
-                Err(ErrorCode::INVALID_REQUEST)
+            let found = match times.remove(&(topic.name.clone(), asked.partition_index)) {
+                _ if !is_valid => Err(ErrorCode::UNKNOWN_SERVER_ERROR),
+                Some(1) => find(broker, topic.name.as_str(), asked, version).await,
+                // Answered once, however often it is named.
+                Some(_) => Err(ErrorCode::INVALID_REQUEST),
+                None => continue,
             };
             partitions.push(answer(asked.partition_index, found, version));
         }

@@ -34,6 +34,9 @@ pub(crate) async fn handle(
     request: Request,
     version: i16,
 ) -> Response {
+    if let Some(error) = refusal(&request, version) {
+        return refused(&request, error, version);
+    }
     let endpoint = broker.endpoint_for(peer);
     let topics = match &request.topics {
         Some(topics) if !(version == 0 && topics.is_empty()) => {
@@ -72,6 +75,36 @@ pub(crate) async fn handle(
         } else {
             OPERATIONS_NOT_ASKED
         },
+        ..Response::default()
+    }
+}
+
+/// Why the request as a whole is refused: ids before v12, or a topic without a name or id.
+fn refusal(request: &Request, version: i16) -> Option<ErrorCode> {
+    let asked = request.topics.as_deref().unwrap_or_default();
+    let has_id = |topic: &MetadataRequestTopic| topic_id_from_wire(topic.topic_id) != TopicId::ZERO;
+    let lacks_name = asked.iter().any(|topic| topic.name.is_none());
+    if version < 12 {
+        (lacks_name || asked.iter().any(has_id)).then_some(ErrorCode::INVALID_REQUEST)
+    } else {
+        (lacks_name && !asked.iter().any(has_id)).then_some(ErrorCode::UNKNOWN_SERVER_ERROR)
+    }
+}
+
+/// As Kafka: no brokers, and the error in each topic and, from v13 on, in the answer as a whole.
+fn refused(request: &Request, error: ErrorCode, version: i16) -> Response {
+    let topic = |asked: &MetadataRequestTopic| MetadataResponseTopic {
+        error_code: error.get(),
+        name: Some(asked.name.clone().unwrap_or_default()),
+        topic_id: asked.topic_id,
+        topic_authorized_operations: OPERATIONS_NOT_ASKED,
+        ..MetadataResponseTopic::default()
+    };
+    Response {
+        topics: request.topics.iter().flatten().map(topic).collect(),
+        error_code: if version >= 13 { error.get() } else { ErrorCode::NONE.get() },
+        controller_id: -1,
+        cluster_authorized_operations: OPERATIONS_NOT_ASKED,
         ..Response::default()
     }
 }
@@ -158,6 +191,7 @@ fn describe(broker: &Arc<Broker>, topic: &Arc<Topic>, request: &Request) -> Meta
     MetadataResponseTopic {
         name: Some(text(topic.name().as_str())),
         topic_id: topic_id_to_wire(topic.id()),
+        is_internal: topic.name().is_internal(),
         partitions: partitions.collect(),
         topic_authorized_operations: if request.include_topic_authorized_operations {
             TOPIC_OPERATIONS

@@ -21,6 +21,14 @@ pub(crate) fn text(text: impl Into<String>) -> KafkaString {
     KafkaString::from(text.into())
 }
 
+/// Whether a reader names a level that there is: all records (0) or those of no open or aborted
+/// transaction (1). Kafka fails on any other with [`ErrorCode::UNKNOWN_SERVER_ERROR`].
+///
+/// [`ErrorCode::UNKNOWN_SERVER_ERROR`]: strandline_wire::ErrorCode::UNKNOWN_SERVER_ERROR
+pub(crate) const fn is_isolation_level(level: i8) -> bool {
+    matches!(level, 0 | 1)
+}
+
 /// "Not asked for" in an authorized-operations field.
 pub(crate) const OPERATIONS_NOT_ASKED: i32 = i32::MIN;
 

@@ -50,6 +50,11 @@ async fn end_of(
     if let Some(error) = error_code::epoch_mismatch(ours, asked.current_leader_epoch) {
         return Err(error);
     }
-    let end = LeaderEpoch::from_wire(asked.leader_epoch).and_then(|e| partition.end_of_epoch(e));
+    let end = match LeaderEpoch::from_wire(asked.leader_epoch) {
+        Some(epoch) => partition.end_of_epoch(epoch),
+        None if asked.leader_epoch == -1 => None,
+        // As Kafka: an epoch below all others ended where the first of them began.
+        None => return Ok((asked.leader_epoch, partition.bounds().log_start.get())),
+    };
     Ok(end.map_or((-1, -1), |end| (end.epoch.get(), end.end_offset.get())))
 }

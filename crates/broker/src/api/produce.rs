@@ -7,8 +7,10 @@
 use std::sync::Arc;
 
 use bytes::BytesMut;
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 use smallvec::SmallVec;
-use strandline_model::Timestamp;
+use strandline_model::{Offset, Timestamp};
 use strandline_records::{
     Compression, InvalidBatch, RejectedRecord, TargetCompression, TimestampType, ValidBatch,
     only_batch, validate,
@@ -77,8 +79,9 @@ struct Submitted {
 pub(crate) async fn begin(broker: &Broker, request: Request, version: i16) -> PendingProduce {
     let wants_answer = request.acks != 0;
     let terms = Terms { version, acks_are_valid: matches!(request.acks, -1..=1) };
-    let mut topics = SmallVec::with_capacity(request.topics.len());
-    for TopicRequest { topic, partitions } in request.topics {
+    let asked = name_once(request.topics);
+    let mut topics = SmallVec::with_capacity(asked.len());
+    for TopicRequest { topic, partitions } in asked {
         let known = match &topic {
             TopicRef::Name(name) => broker.registry().by_name(name.as_str()),
             TopicRef::Id(id) => broker.registry().by_id(*id),
@@ -97,6 +100,45 @@ pub(crate) async fn begin(broker: &Broker, request: Request, version: i16) -> Pe
     PendingProduce { wants_answer, topics }
 }
 
+/// Each partition once, as Kafka: of several batches for it the last counts. A topic of no partitions
+/// is not answered.
+fn name_once(mut topics: SmallVec<[TopicRequest; 1]>) -> SmallVec<[TopicRequest; 1]> {
+    if let [topic] = topics.as_slice()
+        && topic.partitions.len() == 1
+    {
+        return topics;
+    }
+    if topics.len() > 1 {
+        let mut merged: SmallVec<[TopicRequest; 1]> = SmallVec::with_capacity(topics.len());
+        let mut place_of: HashMap<TopicRef, usize> = HashMap::with_capacity(topics.len());
+        for topic in topics {
+            match place_of.entry(topic.topic.clone()) {
+                Entry::Occupied(place) => merged[*place.get()].partitions.extend(topic.partitions),
+                Entry::Vacant(place) => {
+                    place.insert(merged.len());
+                    merged.push(topic);
+                }
+            }
+        }
+        topics = merged;
+    }
+    for topic in &mut topics {
+        let mut left: HashMap<i32, usize> = HashMap::with_capacity(topic.partitions.len());
+        for partition in &topic.partitions {
+            *left.entry(partition.index).or_default() += 1;
+        }
+        if left.len() < topic.partitions.len() {
+            topic.partitions.retain(|partition| {
+                let left = left.entry(partition.index).or_default();
+                *left = left.saturating_sub(1);
+                *left == 0
+            });
+        }
+    }
+    topics.retain(|topic| !topic.partitions.is_empty());
+    topics
+}
+
 async fn begin_partition(
     broker: &Broker,
     topic: &Arc<Topic>,
@@ -109,6 +151,10 @@ async fn begin_partition(
     let Some(slot) = topic.partition(index) else {
         return refused(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
     };
+    if topic.name().is_internal() {
+        // Those are the broker's own to write.
+        return refused(ErrorCode::INVALID_TOPIC_EXCEPTION);
+    }
     let settings = topic.settings();
     let now = broker.environment().now();
     let records = records.unwrap_or_default();
@@ -122,7 +168,15 @@ async fn begin_partition(
         Ok(batch) => batch,
         Err(invalid) => {
             Metrics::batch_refused(topic);
-            return PendingPartition::Refused(invalid_batch(index, &invalid));
+            let mut response = invalid_batch(index, &invalid);
+            if is_told_log_start(&invalid) {
+                // Where the log begins tells a client whether it lost its place: what can't be
+                // opened tells it nothing.
+                let opened = broker.partitions().open(topic, &slot).await;
+                response.log_start_offset =
+                    opened.map_or(-1, |partition| partition.bounds().log_start.get());
+            }
+            return PendingPartition::Refused(response);
         }
     };
     let (records, size) = (batch.records_count(), batch.size());
@@ -140,10 +194,11 @@ async fn begin_partition(
         Err(AppendError::Slot(SlotError::Storage(error)) | AppendError::Storage(error)) => {
             refused(error_code::storage(&error))
         }
-        Err(AppendError::Rejected(rejected)) => {
+        Err(AppendError::Rejected { rejected, log_start }) => {
             let error = error_code::rejected(&rejected);
             PendingPartition::Refused(PartitionResponse {
                 error_message: Some(text(rejected.to_string())),
+                log_start_offset: log_start.get(),
                 ..PartitionResponse::failed(index, error)
             })
         }
@@ -178,7 +233,7 @@ fn is_compressed_with(records: &[u8], codec: Compression) -> bool {
 enum AppendError {
     Slot(SlotError),
     Storage(StorageError),
-    Rejected(strandline_partition::Rejected),
+    Rejected { rejected: strandline_partition::Rejected, log_start: Offset },
 }
 
 async fn append(
@@ -192,7 +247,10 @@ async fn append(
         // Read anew for each try: append times of a partition follow its offsets.
         match partition.append(batch, broker.environment().now()) {
             Ok(appended) => return Ok((partition, appended)),
-            Err(AppendFailure::Rejected(rejected)) => return Err(AppendError::Rejected(rejected)),
+            Err(AppendFailure::Rejected(rejected)) => {
+                let log_start = partition.bounds().log_start;
+                return Err(AppendError::Rejected { rejected, log_start });
+            }
             Err(AppendFailure::Busy(again)) => {
                 batch = again;
                 partition.log().ready().await;
@@ -209,6 +267,19 @@ async fn append(
     }
     let message = "append queue stayed full";
     Err(AppendError::Storage(StorageError::new(ErrorKind::Unavailable, message)))
+}
+
+/// Whether Kafka looks at the log before it refuses such a batch, and says where the log begins.
+const fn is_told_log_start(invalid: &InvalidBatch) -> bool {
+    match invalid {
+        InvalidBatch::Header(_) | InvalidBatch::Content(_) | InvalidBatch::Records(_) => true,
+        InvalidBatch::NoBatch
+        | InvalidBatch::SeveralBatches
+        | InvalidBatch::OldFormat { .. }
+        | InvalidBatch::Corrupt(_)
+        | InvalidBatch::TooLarge(_)
+        | InvalidBatch::LargerThanSegment(_) => false,
+    }
 }
 
 fn invalid_batch(index: i32, invalid: &InvalidBatch) -> PartitionResponse {
@@ -280,7 +351,10 @@ impl Submitted {
             };
         }
         let log_append_time_ms = match self.timestamp_type {
-            TimestampType::CreateTime => -1,
+            // As Kafka: only a retry is told a time that producers chose.
+            TimestampType::CreateTime => {
+                self.appended.duplicate_of.map_or(-1, Timestamp::as_millis)
+            }
             TimestampType::LogAppendTime => self.appended.at.as_millis(),
         };
         PartitionResponse {

@@ -86,6 +86,10 @@ impl Looker<'_> {
             log_start_offset: bounds.log_start.get(),
             ..Found::failed(ErrorCode::NONE)
         };
+        if from < upto && asked.wants.max_bytes < 0 {
+            // As Kafka, which notices it only when there is something to read.
+            return Ok(Found::failed(ErrorCode::UNKNOWN_SERVER_ERROR));
+        }
         if from >= upto || (limit.bytes == ByteCount::ZERO && limit.minimum == Minimum::Nothing) {
             return Ok(found);
         }
@@ -109,8 +113,12 @@ impl Looker<'_> {
 /// The range that the client may read now, or what it is told instead.
 fn readable(partition: &Partition, wants: FetchPartition) -> Result<(Offset, Offset), Box<Found>> {
     let ours = partition.leader_epoch();
-    if let Some(error) = error_code::epoch_mismatch(ours, wants.current_leader_epoch) {
-        return Err(Box::new(Found { leader_epoch: Some(ours.get()), ..Found::failed(error) }));
+    // As Kafka: here any negative epoch means "unknown", not only −1 as in other requests.
+    let theirs = wants.current_leader_epoch.max(-1);
+    if let Some(error) = error_code::epoch_mismatch(ours, theirs) {
+        // As Kafka: whoever is behind learns the leader; whoever is ahead asks again.
+        let leader_epoch = (error == ErrorCode::FENCED_LEADER_EPOCH).then(|| ours.get());
+        return Err(Box::new(Found { leader_epoch, ..Found::failed(error) }));
     }
     let bounds = partition.bounds();
     let out_of_range = || Box::new(Found::failed(ErrorCode::OFFSET_OUT_OF_RANGE));

@@ -58,6 +58,8 @@ pub(crate) struct Appended {
     pub(crate) base_offset: Offset,
     /// The broker's time of the (first) append.
     pub(crate) at: Timestamp,
+    /// The newest time in the batch, when this is a retry of one that was appended before.
+    pub(crate) duplicate_of: Option<Timestamp>,
     /// Resolves when the answer may be given: it reveals nothing that is not durable.
     pub(crate) ticket: Ticket,
     /// Whether enough was appended that the state should be saved.
@@ -108,9 +110,16 @@ impl Partition {
             Admission::Append => self.submit(&mut core, batch, now),
             Admission::Duplicate { base_offset, next_offset, appended_at } => {
                 drop(core);
+                let duplicate_of = batch.view().max_timestamp();
                 // A retry of a batch that is not durable yet waits for it.
                 let ticket = self.log.durable(next_offset);
-                Ok(Appended { base_offset, at: appended_at, ticket, should_save_state: false })
+                Ok(Appended {
+                    base_offset,
+                    at: appended_at,
+                    duplicate_of,
+                    ticket,
+                    should_save_state: false,
+                })
             }
         }
     }
@@ -141,7 +150,7 @@ impl Partition {
         core.next_offset = sealed.next_offset();
         core.unsaved += sealed.size();
         let should_save_state = core.unsaved >= STATE_SAVE_BYTES;
-        Ok(Appended { base_offset, at: now, ticket, should_save_state })
+        Ok(Appended { base_offset, at: now, duplicate_of: None, ticket, should_save_state })
     }
 
     /// Where `epoch` ended, as far as readers may know.

@@ -75,6 +75,10 @@ pub(crate) struct PlannedTopic {
 }
 
 impl PlannedTopic {
+    pub(crate) const fn id(&self) -> TopicId {
+        self.id
+    }
+
     pub(crate) const fn partition_count(&self) -> u32 {
         self.row.partition_count
     }

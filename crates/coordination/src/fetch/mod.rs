@@ -20,7 +20,7 @@ use strandline_model::TopicId;
 pub use sessions::{FetchSessions, SessionContext, SessionError, SessionLimits, SessionRequest};
 
 /// How a client names a topic: by name up to Fetch v12, by id from v13 on.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TopicKey {
     /// Fetch v4 to v12.
     Name(Arc<str>),
@@ -29,7 +29,7 @@ pub enum TopicKey {
 }
 
 /// A partition as a session knows it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionKey {
     /// The topic.
     pub topic: TopicKey,

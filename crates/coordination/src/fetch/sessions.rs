@@ -178,8 +178,7 @@ impl FetchSessions {
         partitions: Vec<(SessionKey, FetchPartition)>,
         fetched: &[(SessionKey, Fetched)],
     ) -> Option<i32> {
-        if partitions.is_empty()
-            || partitions.len() > self.limits.partitions_per_session_max
+        if partitions.len() > self.limits.partitions_per_session_max
             || candidate <= 0
             || self.sessions.contains_key(&candidate)
             || !self.make_room(now, partitions.len())
