@@ -95,7 +95,8 @@ fn check_batches(
         next = batch.next_offset();
         assert!(
             promises.is_allowed(base, batch.bytes(), cut),
-            "{id}: the batch at {base} is not what was shown there, or not ours"
+            "{id}: the batch at {base} is not what was shown there, or not ours: {}",
+            promises.history_of(base, batch.bytes())
         );
     }
     assert_eq!(next.unwrap_or(log_start), end, "{id}: the end is that of the last batch");

@@ -192,6 +192,23 @@ impl LogPromises {
         self.submitted.get(&base).is_some_and(|all| all.iter().any(|one| one == bytes))
     }
 
+    /// What is known of the batches at `base`, for whoever looks for the mistake.
+    pub(crate) fn history_of(&self, base: Offset, found: &[u8]) -> String {
+        let describe = |bytes: &[u8]| {
+            let batch = batches(bytes).next().and_then(Result::ok);
+            let end = batch.and_then(|batch| batch.next_offset());
+            let epoch = batch.and_then(|batch| batch.leader_epoch());
+            let is_found = if bytes == found { " (found)" } else { "" };
+            format!("to {end:?} of epoch {epoch:?}{is_found}")
+        };
+        let submitted = self.submitted.get(&base).into_iter().flatten();
+        let submitted: Vec<_> = submitted.map(|bytes| describe(bytes)).collect();
+        let shown = self.shown.get(&base).map(|bytes| describe(bytes));
+        let found = describe(found);
+        let ends = &self.ends[self.ends.len().saturating_sub(12)..];
+        format!("found {found}, shown {shown:?}, submitted {submitted:?}, ends {ends:?}")
+    }
+
     /// The bounds of the log start after a crash at `cut`.
     pub(crate) fn log_start_bounds(&self, cut: usize) -> (Offset, Offset) {
         let of = |trims: &mut dyn Iterator<Item = &Trim>| {

@@ -41,6 +41,17 @@ pub(crate) fn print(disk: &TestDisk) {
     }
 }
 
+/// Prints them when the workload itself finds something wrong.
+pub(crate) struct OnPanic<'a>(pub(crate) &'a TestDisk);
+
+impl Drop for OnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            print(self.0);
+        }
+    }
+}
+
 pub(crate) fn has_extension(path: &Path, extension: &str) -> bool {
     path.extension().is_some_and(|found| found == extension)
 }

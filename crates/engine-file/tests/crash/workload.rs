@@ -20,6 +20,7 @@ use strandline_storage::{
 use crate::check::{self, Moment};
 use crate::dice::Dice;
 use crate::oracle::{COUNTER, MetaState, Oracle, Trim};
+use crate::trace;
 use crate::watchdog::Pulse;
 
 /// Logs that live through the whole workload.
@@ -68,6 +69,7 @@ pub(crate) fn run(seed: u64, steps: usize, pulse: &Pulse) -> (TestDisk, Arc<Orac
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let disk = TestDisk::new();
     let oracle = Oracle::new(&disk);
+    let on_panic = trace::OnPanic(&disk);
     runtime.block_on(async {
         let mut workload = Workload {
             running: Some(open_engine(&disk)),
@@ -85,6 +87,7 @@ pub(crate) fn run(seed: u64, steps: usize, pulse: &Pulse) -> (TestDisk, Arc<Orac
         }
         workload.settle().await;
     });
+    drop(on_panic);
     (disk, oracle)
 }
 
