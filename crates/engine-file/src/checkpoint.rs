@@ -115,6 +115,7 @@ impl Checkpoints {
 
     /// The checkpoint thread: runs until it is stopped or the commit thread is gone.
     pub(crate) fn run(&self, disk: &dyn Disk, queue: &Queue) {
+        let _ended = Ended { checkpoints: self, queue };
         while let Some((mark, waiting)) = self.next() {
             let (sender, frozen) = mpsc::sync_channel(1);
             queue.control(Control::Freeze(mark, sender));
@@ -127,14 +128,6 @@ impl Checkpoints {
             if is_last {
                 break;
             }
-        }
-        let mut state = self.state.lock();
-        state.stopping = true;
-        // Whoever still waits hears that the engine is gone.
-        let abandoned = std::mem::take(&mut state.waiting);
-        drop(state);
-        for completion in abandoned {
-            completion.settle(Err(stopped()));
         }
     }
 
@@ -156,6 +149,30 @@ impl Checkpoints {
                     return Some((mark, std::mem::take(&mut state.waiting)));
                 }
             }
+        }
+    }
+}
+
+/// Tells whoever waits when the thread ends, even by a panic.
+struct Ended<'a> {
+    checkpoints: &'a Checkpoints,
+    queue: &'a Queue,
+}
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        let mut state = self.checkpoints.state.lock();
+        state.stopping = true;
+        let abandoned = std::mem::take(&mut state.waiting);
+        drop(state);
+        for completion in abandoned {
+            completion.settle(Err(stopped()));
+        }
+        if std::thread::panicking() {
+            // Without checkpoints the journal fills up, and what heals waits for one for ever.
+            let message = "checkpoint thread of the file engine panicked";
+            self.queue.close(StorageError::new(ErrorKind::Closed, message));
+            self.queue.stop();
         }
     }
 }

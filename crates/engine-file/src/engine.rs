@@ -98,7 +98,9 @@ impl FileEngine {
         // The order in which they are joined: whoever asks before whoever answers.
         let mut threads = Vec::new();
         threads.push(spawn("checkpoint", move || {
+            let told = TellPanic(&for_checkpoints.config);
             for_checkpoints.checkpoints.run(&*for_checkpoints.disk, &for_checkpoints.queue);
+            drop(told);
             drop(for_checkpoint);
         })?);
         threads.push(spawn("commit", move || {
@@ -162,6 +164,18 @@ impl Shared {
 impl Drop for Running {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+/// Ends the process that serves when the checkpoint thread panics.
+struct TellPanic<'a>(&'a FileEngineConfig);
+
+impl Drop for TellPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let message = "checkpoint thread of the file engine panicked";
+            (self.0.on_fatal)(&StorageError::new(ErrorKind::Closed, message));
+        }
     }
 }
 

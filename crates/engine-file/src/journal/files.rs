@@ -73,7 +73,10 @@ impl JournalFiles {
     /// Asks for a spare file of `bytes`, unless there is one that large.
     pub(crate) fn prepare(&self, bytes: u64) {
         let mut state = self.shared.state.lock();
-        if state.wanted.is_none() && !state.spare.iter().any(|spare| spare.bytes >= bytes) {
+        if !state.stopping
+            && state.wanted.is_none()
+            && !state.spare.iter().any(|spare| spare.bytes >= bytes)
+        {
             state.wanted = Some(bytes);
             self.shared.work.notify_one();
         }
@@ -133,6 +136,18 @@ impl State {
     }
 }
 
+/// Nobody is to wait for a file once the thread is gone, even by a panic.
+struct Gone<'a>(&'a Shared);
+
+impl Drop for Gone<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        state.stopping = true;
+        state.wanted = None;
+        self.0.made.notify_all();
+    }
+}
+
 enum Work {
     Make(Slot, u64),
     Remove(Slot),
@@ -141,6 +156,7 @@ enum Work {
 
 impl Shared {
     fn run(&self) {
+        let _gone = Gone(self);
         loop {
             match self.next_work() {
                 Work::Make(slot, bytes) => {

@@ -2,6 +2,7 @@
 
 mod durability;
 mod failure;
+mod panic;
 mod room;
 mod space;
 mod start;
