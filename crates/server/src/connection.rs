@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::budget::{Budget, Share};
 use crate::inbox::{Inbox, Progress};
-use crate::owed::Owed;
+use crate::owed::{Owed, TURN_TIME};
 use crate::pace::Pace;
 use crate::send::Outbox;
 use crate::server::ServerConfig;
@@ -235,8 +235,18 @@ impl<'a> Served<'a> {
         self.send_all().await?;
         let context = self.context;
         let heavy = context.heavy_permit(body.len()).await;
-        let turn = context.owed.turn().await;
-        let started = self.start_while_open(header, body).await?;
+        let mut turn = context.owed.turn().await;
+        let started = {
+            let mut start = std::pin::pin!(self.start_while_open(header, body));
+            if turn.is_some()
+                && let Ok(started) = tokio::time::timeout(TURN_TIME, &mut start).await
+            {
+                started?
+            } else {
+                turn = None;
+                start.await?
+            }
+        };
         self.take(started);
         match context.owed.take(self.outbox.memory_bytes()) {
             None if heavy.is_none() => Ok(()),

@@ -1,9 +1,10 @@
 //! Memory of replies that peers have not taken yet.
 //!
 //! A connection owes at most one large reply: the next request starts when it has left. What all
-//! connections owe together is bounded here. While there is room a peer may take its reply slowly;
+//! connections owe together is counted here. While there is room a peer may take its reply slowly;
 //! when there is none, a few requests at a time go on, and their peers must take the replies fast.
-//! So slow readers can't hold up fast ones, and fill a bounded part of the memory.
+//! So slow readers fill a bounded part of the memory, and can slow fast ones down, but never stop
+//! them.
 //!
 //! File ranges do not count: they are in no memory of ours.
 
@@ -18,6 +19,9 @@ const FREE: usize = 16 * 1024;
 const UNIT: usize = 1024;
 /// Requests at a time that go on when too much is owed.
 const PRESSED_MAX: usize = 64;
+/// How long a request waits for its turn, and keeps it while it runs. Fetches that wait for records
+/// must not keep the turns of others, and late is better than never.
+pub(crate) const TURN_TIME: Duration = Duration::from_secs(2);
 /// How long a peer has for a reply that there was no room for.
 const PRESSED_TIME: Duration = Duration::from_secs(10);
 
@@ -46,12 +50,14 @@ impl Owed {
         }
     }
 
-    /// Waits until one more request may start whose reply may be large.
+    /// Waits for a turn when there is no room; not for ever, since peers that hold all turns could
+    /// stop everybody. None when none is needed, or none came.
     pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
         if self.room.available_permits() > FREE / UNIT {
             return None;
         }
-        Some(self.pressed.acquire().await.expect("the semaphore is never closed"))
+        let turn = tokio::time::timeout(TURN_TIME, self.pressed.acquire()).await.ok()?;
+        Some(turn.expect("the semaphore is never closed"))
     }
 
     /// Counts a reply with `bytes` in memory; none when they are few.
@@ -69,19 +75,7 @@ impl Owed {
 
 #[cfg(test)]
 mod tests {
-    use std::future::Future;
-    use std::pin::pin;
-    use std::task::{Context, Poll, Waker};
-
     use super::*;
-
-    /// What there is without waiting.
-    fn ready<T>(turn: impl Future<Output = T>) -> Option<T> {
-        match pin!(turn).poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(turn) => Some(turn),
-            Poll::Pending => None,
-        }
-    }
 
     #[test]
     fn replies_without_room_must_leave_fast() {
@@ -95,15 +89,19 @@ mod tests {
         assert_eq!(owed.take(1 << 20).expect("many bytes count").within, None);
     }
 
-    #[test]
-    fn when_too_much_is_owed_few_requests_start_at_a_time() {
+    #[tokio::test(start_paused = true)]
+    async fn when_too_much_is_owed_few_requests_start_at_a_time() {
         let owed = Owed::new(ByteCount::mib(1));
-        assert!(matches!(ready(owed.turn()), Some(None)), "there is room");
+        assert!(owed.turn().await.is_none(), "there is room");
         let _slow = owed.take(1 << 20);
-        let turns: Vec<_> = (0..PRESSED_MAX).map(|_| ready(owed.turn())).collect();
-        assert!(turns.iter().all(|turn| matches!(turn, Some(Some(_)))));
-        assert!(ready(owed.turn()).is_none(), "the next one waits");
+        let mut turns = Vec::new();
+        for _ in 0..PRESSED_MAX {
+            turns.push(owed.turn().await.expect("a turn"));
+        }
+        let begin = tokio::time::Instant::now();
+        assert!(owed.turn().await.is_none(), "all turns are taken");
+        assert_eq!(begin.elapsed(), TURN_TIME, "it was slowed down");
         drop(turns);
-        assert!(matches!(ready(owed.turn()), Some(Some(_))));
+        assert!(owed.turn().await.is_some());
     }
 }
