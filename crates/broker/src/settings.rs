@@ -82,7 +82,8 @@ impl SettingsSource {
         }
     }
 
-    /// Checks what a client wants to set on a topic; returns it as it is to be kept.
+    /// Checks what a client wants to set on a topic; returns it as it is to be kept: as
+    /// it was given.
     pub(crate) fn check_topic_configs(
         &self,
         wanted: &[(String, Option<String>)],
@@ -100,16 +101,10 @@ impl SettingsSource {
         if !self.engines.iter().any(|known| known == engine) {
             return Err(InvalidSetting::Engine(engine.to_owned()));
         }
-        let mut kept: BTreeMap<String, String> =
-            overrides.iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect();
-        for (name, value) in wanted {
-            if let (Some(kept), Some(value)) = (kept.get_mut(name), value)
-                && is_known_to_kafka(kept, value)
-            {
-                kept.clone_from(value);
-            }
-        }
-        Ok(kept)
+        let given = |(name, value): &(String, Option<String>)| {
+            value.as_ref().map(|value| (name.clone(), value.clone()))
+        };
+        Ok(wanted.iter().filter_map(given).collect())
     }
 
     /// The engine that a new topic with `overrides` is pinned to.
@@ -162,11 +157,6 @@ impl SettingsSource {
             durability,
         }
     }
-}
-
-/// Whether Kafka's own tools read `text` as we do, who read `canonical`: not when it has a unit.
-fn is_known_to_kafka(canonical: &str, text: &str) -> bool {
-    canonical.parse::<f64>().is_err() || text.trim().parse::<f64>().is_ok()
 }
 
 /// Kept values were good when they came in. One that is not any more, after a downgrade, does not

@@ -6,5 +6,6 @@ mod deletion;
 mod failures;
 mod fetching;
 mod harness;
+mod oddities;
 mod producing;
 mod versions;
