@@ -84,11 +84,8 @@ pub trait DiskFile: Debug + Send + Sync {
     /// nothing: overwriting is 40 % faster to sync than growing.
     fn write_zeros(&self, position: u64, length: u64) -> io::Result<()>;
 
-    /// Asks the system to begin writing dirty pages of the range to the medium. A hint, for bytes just
-    /// written: it may forget pages of the range that are clean already.
-    fn start_writeback(&self, position: u64, length: u64) -> io::Result<()>;
-
-    /// Asks the system to forget clean pages of the range. A hint.
+    /// Asks the system to forget clean pages of the range. A hint, for bytes that a sync made durable:
+    /// the error of a write-back that failed before may go with the pages.
     fn drop_cache(&self, position: u64, length: u64) -> io::Result<()>;
 
     /// The range for a reader: shared with the file where the disk has real ones, else a copy.

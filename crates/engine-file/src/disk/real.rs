@@ -207,12 +207,6 @@ impl DiskFile for RealFile {
         Ok(())
     }
 
-    fn start_writeback(&self, position: u64, length: u64) -> io::Result<()> {
-        // Linux begins the write-back of dirty pages in the range before it drops the clean ones.
-        // `sync_file_range` would drop none, but no safe wrapper offers it.
-        self.drop_cache(position, length)
-    }
-
     fn drop_cache(&self, position: u64, length: u64) -> io::Result<()> {
         // A length of zero would mean "to the end of the file".
         let Some(length) = NonZeroU64::new(length) else { return Ok(()) };
@@ -328,7 +322,6 @@ mod tests {
         let file = disk.open(Path::new("f"), OpenMode::New).unwrap();
         file.write_zeros(0, 200_000).unwrap();
         file.write_at(100_000, &[b"kept"]).unwrap();
-        file.start_writeback(0, 200_000).unwrap();
         file.sync_data().unwrap();
         file.drop_cache(0, 200_000).unwrap();
         let mut bytes = [1; 6];

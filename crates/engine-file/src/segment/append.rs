@@ -12,7 +12,6 @@ use super::log::{SegmentLog, State};
 use super::name::{FileKind, partition_dir};
 use super::roll::must_roll;
 use super::{Append, Placement, SegmentFacts};
-use crate::disk::DiskFile;
 
 /// Slices that go to the disk in one write. Reached: another write follows.
 const WRITE_SLICES_MAX: usize = 512;
@@ -28,19 +27,12 @@ pub(super) struct Cursor {
 }
 
 /// What only the writer knows.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Growing {
     /// Whether the partition's folders are there and their names will be synced.
     has_dirs: bool,
-    /// Up to which position of the last segment write-back was asked for.
-    writeback_position: u64,
-}
-
-impl Growing {
-    /// Of a log whose last segment has bytes up to `position`.
-    pub(super) const fn from_position(position: u64) -> Self {
-        Self { has_dirs: false, writeback_position: position }
-    }
+    /// Whether the index files of the segment that grows name none but its batches.
+    has_cut_index: bool,
 }
 
 impl SegmentLog {
@@ -108,7 +100,9 @@ impl SegmentLog {
     ) -> Result<(), StorageError> {
         let segment = self.segment_for(growing, place, run[0].batches)?;
         let interval = self.search().interval;
-        segment.load_index(&self.store, interval)?;
+        if !growing.has_cut_index {
+            growing.has_cut_index = segment.cut_index(&self.store);
+        }
         let key = segment.key(FileKind::Log);
         let file = self.store.open_file(key).map_err(|error| write_failed(&segment, error))?;
         let slices: Vec<&[u8]> = run.iter().map(|append| &append.batches.bytes()[..]).collect();
@@ -121,7 +115,6 @@ impl SegmentLog {
         for append in run {
             segment.publish(append.batches, interval);
         }
-        self.begin_writeback(growing, &*file, end);
         self.state.lock().wrote(&segment);
         Ok(())
     }
@@ -176,7 +169,6 @@ impl SegmentLog {
             growing.has_dirs = true;
         }
         self.create_file(&segment).map_err(|error| write_failed(&segment, error))?;
-        growing.writeback_position = 0;
         self.state.lock().segments.push_back(Arc::clone(&segment));
         Ok(segment)
     }
@@ -192,15 +184,6 @@ impl SegmentLog {
             file.set_len(0)?;
         }
         Ok(())
-    }
-
-    fn begin_writeback(&self, growing: &mut Growing, file: &dyn DiskFile, end: u64) {
-        let length = end.saturating_sub(growing.writeback_position);
-        if length >= self.store.options.writeback.get() {
-            // A hint: without it the system writes later.
-            drop(file.start_writeback(growing.writeback_position, length));
-            growing.writeback_position = end;
-        }
     }
 }
 

@@ -34,6 +34,8 @@ struct State {
     uses: u64,
     unsynced: BTreeMap<FileKey, Unsynced>,
     unsynced_dirs: BTreeSet<PathBuf>,
+    /// Files whose removal has begun: nobody may open them to read any more.
+    removing: BTreeSet<FileKey>,
 }
 
 #[derive(Debug)]
@@ -57,12 +59,17 @@ impl Files {
 
     /// The file, opened if it is not.
     pub(super) fn open(&self, key: FileKey, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
-        if let Some(file) = self.state.lock().touch(key) {
-            return Ok(file);
+        {
+            let mut state = self.state.lock();
+            state.check_stays(key)?;
+            if let Some(file) = state.touch(key) {
+                return Ok(file);
+            }
         }
         // Not under the lock: opening may wait for the disk.
         let file = self.disk.open(&key.path(), mode)?;
         let mut state = self.state.lock();
+        state.check_stays(key)?;
         // Somebody else may have been faster; ours has no readers yet and is closed again.
         if let Some(first) = state.touch(key) {
             return Ok(first);
@@ -80,6 +87,7 @@ impl Files {
     pub(super) fn create(&self, key: FileKey) -> io::Result<Arc<dyn DiskFile>> {
         let file = self.disk.open(&key.path(), OpenMode::Either)?;
         self.forget(key);
+        self.end_removal(key);
         let mut state = self.state.lock();
         state.insert(key, Arc::clone(&file));
         let closing = state.evict(self.open_max);
@@ -93,9 +101,28 @@ impl Files {
         self.state.lock().touch(key)
     }
 
-    /// Whether somebody uses the file or holds a region of it.
-    pub(super) fn is_used(&self, key: FileKey) -> bool {
-        self.state.lock().open.get(&key).is_some_and(Open::is_used)
+    /// Lets nobody open the file any more, unless somebody uses it or holds a region of it. In one step,
+    /// so that no reader comes in between. What is unsynced of it no longer matters.
+    pub(super) fn begin_removal(&self, key: FileKey) -> bool {
+        let mut state = self.state.lock();
+        let unsynced = state.unsynced.remove(&key);
+        drop(unsynced);
+        if state.open.get(&key).is_some_and(Open::is_used) {
+            return false;
+        }
+        let open = state.open.remove(&key);
+        if let Some(open) = &open {
+            state.by_use.remove(&open.last_use);
+        }
+        state.removing.insert(key);
+        drop(state);
+        drop(open);
+        true
+    }
+
+    /// The file is gone, or its name stands for another one.
+    pub(super) fn end_removal(&self, key: FileKey) {
+        self.state.lock().removing.remove(&key);
     }
 
     /// Closes a file that is about to be removed; what is unsynced of it no longer matters.
@@ -108,12 +135,6 @@ impl Files {
         }
         drop(state);
         drop((unsynced, open));
-    }
-
-    /// Drops the note that a file is unsynced: it is about to be removed.
-    pub(super) fn forget_unsynced(&self, key: FileKey) {
-        let unsynced = self.state.lock().unsynced.remove(&key);
-        drop(unsynced);
     }
 
     /// Notes that bytes of `range` were written. Called after the write and before the write counts.
@@ -157,6 +178,10 @@ impl Files {
 }
 
 impl State {
+    fn check_stays(&self, key: FileKey) -> io::Result<()> {
+        if self.removing.contains(&key) { Err(io::ErrorKind::NotFound.into()) } else { Ok(()) }
+    }
+
     fn insert(&mut self, key: FileKey, file: Arc<dyn DiskFile>) {
         self.uses += 1;
         self.by_use.insert(self.uses, key);

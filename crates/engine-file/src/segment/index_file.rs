@@ -29,9 +29,16 @@ pub(super) fn search<E: Entry>(
     file: &dyn DiskFile,
     is_before: impl Fn(E) -> bool,
 ) -> io::Result<Option<E>> {
-    let size = file.size()?;
+    Ok(bisect(file, is_before)?.1)
+}
+
+/// How many entries come first for which `is_before` holds, and the last of them.
+fn bisect<E: Entry>(
+    file: &dyn DiskFile,
+    is_before: impl Fn(E) -> bool,
+) -> io::Result<(u64, Option<E>)> {
     let mut found = None;
-    let (mut low, mut high) = (0, size / E::BYTES as u64);
+    let (mut low, mut high) = (0, file.size()? / E::BYTES as u64);
     let mut bytes = [0; 16];
     while low < high {
         let middle = low.midpoint(high);
@@ -45,7 +52,34 @@ pub(super) fn search<E: Entry>(
             _ => high = middle,
         }
     }
-    Ok(found)
+    Ok((low, found))
+}
+
+/// Cuts the entries of batches beyond the end: they were given up, and others come in their place.
+pub(super) fn cut(store: &SegmentStore, log: FileKey, facts: &SegmentFacts) {
+    let limit = (facts.next_offset - facts.base_offset).get();
+    cut_entries(store, log.sibling(FileKind::OffsetIndex), |entry: OffsetEntry| {
+        i64::from(entry.relative) < limit && u64::from(entry.position) < facts.bytes
+    });
+    cut_entries(store, log.sibling(FileKind::TimeIndex), |entry: TimeEntry| {
+        i64::from(entry.relative) < limit
+    });
+}
+
+fn cut_entries<E: Entry>(store: &SegmentStore, key: FileKey, is_believed: impl Fn(E) -> bool) {
+    let cut = || -> io::Result<()> {
+        let file = store.open_file(key)?;
+        let end = bisect(&*file, is_believed)?.0 * E::BYTES as u64;
+        if file.size()? > end { file.set_len(end) } else { Ok(()) }
+    };
+    match cut() {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            // No index is better than one that speaks of other batches. When not even that works, the
+            // disk is about to fail the append.
+            drop(store.remove_file(key));
+        }
+        _ => {}
+    }
 }
 
 /// Makes the index of a segment by walking all of it.
@@ -59,7 +93,7 @@ pub(super) fn scan(
 }
 
 /// Walks from the batch at `position` to the end.
-fn extend(
+pub(super) fn extend(
     store: &SegmentStore,
     log: FileKey,
     facts: &SegmentFacts,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use strandline_model::{ByteCount, Offset, PartitionId};
 use strandline_records::{BatchHeader, SealedBatches};
 use strandline_storage::{ChunkId, ChunkInfo, ChunkState, ErrorKind, StorageError};
@@ -21,6 +21,10 @@ const TAIL_BATCHES: usize = 32;
 /// Places where readers stopped, kept so that they find them again.
 const HINTS: usize = 4;
 
+/// How often an index that was just made is brought up to what was written meanwhile: each time that
+/// is much less. Reached: it is made again when it is asked for again.
+const CATCH_UPS_MAX: usize = 8;
+
 #[derive(Debug)]
 pub(super) struct Segment {
     pub(super) id: PartitionId,
@@ -34,9 +38,12 @@ pub(super) struct Segment {
 pub(super) struct Live {
     pub(super) facts: SegmentFacts,
     pub(super) state: ChunkState,
-    /// In memory while the segment grows; `None` when the files have it, or nobody asked yet.
+    /// In memory while the segment grows; `None` when the files have it, or nobody asked yet. A
+    /// segment grows without: the next checkpoint, or a reader that needs it, brings it here.
     pub(super) index: Option<Index>,
     saved: Saved,
+    /// The batches can't be walked: nobody tries again to keep an index of them.
+    is_unindexable: bool,
     /// The last batches: base offset and position, in order.
     pub(super) tail: VecDeque<(Offset, u64)>,
     hints: VecDeque<(Offset, u64)>,
@@ -54,6 +61,7 @@ impl Segment {
             state,
             index,
             saved: Saved::default(),
+            is_unindexable: false,
             tail: VecDeque::new(),
             hints: VecDeque::new(),
         };
@@ -107,31 +115,38 @@ impl Segment {
         live.facts.add(batches);
     }
 
-    /// Brings the index into memory, for a segment that is about to grow.
-    pub(super) fn load_index(
-        &self,
-        store: &SegmentStore,
-        interval: u64,
-    ) -> Result<(), StorageError> {
-        let _files = self.index_files.lock();
-        let facts = self.live.lock().facts;
-        if self.live.lock().index.is_some() {
-            return Ok(());
-        }
-        let (index, saved) = index_file::load(store, self.key(FileKind::Log), &facts, interval)
-            .map_err(|error| self.walk_failed(error))?;
-        let mut live = self.live.lock();
-        live.index = Some(index);
-        live.saved = saved;
-        Ok(())
+    /// To be called before a segment of an earlier run grows. False: somebody is just making its
+    /// index, which is to be asked for again.
+    ///
+    /// The commit thread calls it: it walks nothing and waits for nobody.
+    pub(super) fn cut_index(&self, store: &SegmentStore) -> bool {
+        let Some(_files) = self.index_files.try_lock() else { return false };
+        let facts = {
+            let live = self.live.lock();
+            if live.index.is_some() {
+                return true;
+            }
+            live.facts
+        };
+        index_file::cut(store, self.key(FileKind::Log), &facts);
+        true
     }
 
-    /// Writes what the index files lack, when that are `entries_min` entries or more.
-    pub(super) fn save_index(&self, store: &SegmentStore, entries_min: usize) {
-        let _files = self.index_files.lock();
+    /// Brings the index of a growing segment into memory and writes what its files lack, when that are
+    /// `entries_min` entries or more.
+    pub(super) fn save_index(&self, store: &SegmentStore, interval: u64, entries_min: usize) {
+        let files = self.index_files.lock();
+        if self.load_index(store, interval).is_err() {
+            // Whoever reads the damaged part is told.
+            self.live.lock().is_unindexable = true;
+        }
         let (unsaved, saved) = {
             let live = self.live.lock();
             let Some(index) = &live.index else { return };
+            if live.state == ChunkState::Sealed {
+                drop(live);
+                return self.move_index_to_files(store, files);
+            }
             if index.offsets.len() < live.saved.offsets + entries_min {
                 return;
             }
@@ -143,6 +158,47 @@ impl Segment {
         }
     }
 
+    fn load_index(&self, store: &SegmentStore, interval: u64) -> Result<(), WalkError> {
+        let facts = {
+            let live = self.live.lock();
+            if live.index.is_some() || live.is_unindexable || live.state != ChunkState::Active {
+                return Ok(());
+            }
+            live.facts
+        };
+        let (index, saved) = index_file::load(store, self.key(FileKind::Log), &facts, interval)?;
+        self.install(store, interval, facts, index, saved)
+    }
+
+    /// Puts an index of the batches up to `facts` into memory, and with it what came meanwhile.
+    fn install(
+        &self,
+        store: &SegmentStore,
+        interval: u64,
+        mut facts: SegmentFacts,
+        mut index: Index,
+        saved: Saved,
+    ) -> Result<(), WalkError> {
+        for _ in 0..CATCH_UPS_MAX {
+            let now = {
+                let mut live = self.live.lock();
+                if live.facts.bytes == facts.bytes {
+                    if live.state == ChunkState::Sealed {
+                        index.finish();
+                    }
+                    live.index = Some(index);
+                    live.saved = saved;
+                    return Ok(());
+                }
+                live.facts
+            };
+            let log = self.key(FileKind::Log);
+            index = index_file::extend(store, log, &now, interval, index, facts.bytes)?;
+            facts = now;
+        }
+        Ok(())
+    }
+
     /// Ends the segment: it never grows again, and its index goes to files.
     pub(super) fn seal(&self, store: &SegmentStore) {
         {
@@ -152,7 +208,11 @@ impl Segment {
                 index.finish();
             }
         }
-        self.move_index_to_files(store);
+        // The commit thread waits for nobody: whoever makes or saves the index now looks at the state
+        // when it is done. At worst the index stays in memory.
+        if let Some(files) = self.index_files.try_lock() {
+            self.move_index_to_files(store, files);
+        }
     }
 
     /// Makes index files anew from the batches.
@@ -161,34 +221,25 @@ impl Segment {
         store: &SegmentStore,
         interval: u64,
     ) -> Result<(), StorageError> {
-        {
-            let _files = self.index_files.lock();
-            let (facts, state, is_loaded) = {
-                let live = self.live.lock();
-                (live.facts, live.state, live.index.is_some())
-            };
-            if is_loaded {
+        let files = self.index_files.lock();
+        let facts = {
+            let live = self.live.lock();
+            if live.index.is_some() {
                 return Ok(());
             }
-            let mut index = index_file::scan(store, self.key(FileKind::Log), &facts, interval)
-                .map_err(|error| self.walk_failed(error))?;
-            if state == ChunkState::Sealed {
-                index.finish();
-            }
-            let mut live = self.live.lock();
-            live.index = Some(index);
-            live.saved = Saved::default();
-            if state == ChunkState::Active {
-                return Ok(());
-            }
+            live.facts
+        };
+        index_file::scan(store, self.key(FileKind::Log), &facts, interval)
+            .and_then(|index| self.install(store, interval, facts, index, Saved::default()))
+            .map_err(|error| self.walk_failed(error))?;
+        if self.live.lock().state != ChunkState::Active {
+            self.move_index_to_files(store, files);
         }
-        self.move_index_to_files(store);
         Ok(())
     }
 
     /// Saves the whole index and forgets it in memory, unless it can't be saved: then memory keeps it.
-    fn move_index_to_files(&self, store: &SegmentStore) {
-        let _files = self.index_files.lock();
+    fn move_index_to_files(&self, store: &SegmentStore, files: MutexGuard<'_, ()>) {
         let (unsaved, saved) = {
             let live = self.live.lock();
             let Some(index) = &live.index else { return };
@@ -199,6 +250,7 @@ impl Segment {
             live.index = None;
             live.saved = Saved::default();
         }
+        drop(files);
     }
 
     /// Remembers that the batch that begins with `offset` stands at `position`.

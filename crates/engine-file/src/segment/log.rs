@@ -69,12 +69,14 @@ impl SegmentLog {
         self.state.lock().settings = settings;
     }
 
-    /// Saves what the index files lack, if that is worth a write. Derived data: errors only cost time
-    /// when the log is opened again. To be called at checkpoints and before a clean stop.
+    /// Brings the index of the last segment into memory if it is not there, and saves what its files
+    /// lack, if that is worth a write. Derived data: errors only cost time when the log is opened
+    /// again. To be called at checkpoints and before a clean stop, by a thread that may block.
     pub fn save_index(&self) {
         let last = self.state.lock().segments.back().map(Arc::clone);
         if let Some(last) = last {
-            last.save_index(&self.store, self.store.options.index_save_entries);
+            let interval = self.search().interval;
+            last.save_index(&self.store, interval, self.store.options.index_save_entries);
         }
     }
 

@@ -9,11 +9,12 @@ use strandline_model::{Offset, PartitionId, Timestamp};
 use strandline_storage::{ChunkState, ErrorKind, LogSettings, StorageError};
 
 use super::SegmentFacts;
-use super::append::{Cursor, Growing};
+use super::append::Cursor;
 use super::live::Segment;
 use super::log::{SegmentLog, State};
 use super::name::{FileKey, FileKind, parse_file, partition_dir};
 use super::store::SegmentStore;
+use crate::disk::OpenMode;
 
 /// What becomes of a file that is found when a log is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,8 +114,7 @@ impl SegmentLog {
             settings,
             is_failed: false,
         };
-        let growing = Growing::from_position(active.map_or(0, |active| active.bytes));
-        Self { store, id, writer: Mutex::new(growing), state: Mutex::new(state) }
+        Self { store, id, writer: Mutex::default(), state: Mutex::new(state) }
     }
 }
 
@@ -172,7 +172,9 @@ impl SegmentStore {
     /// A segment of which only the name and the size matter any more; `None` when whoever had the log
     /// open before has just removed it.
     fn dropped_segment(&self, key: FileKey) -> Result<Option<Arc<Segment>>, StorageError> {
-        let bytes = match self.open_file(key).and_then(|file| file.size()) {
+        // Not as a reader would: its removal may have begun.
+        let opened = self.disk.open(&key.path(), OpenMode::Existing);
+        let bytes = match opened.and_then(|file| file.size()) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(open_failed(key, error)),

@@ -12,6 +12,7 @@ use strandline_storage::{Removal, StorageError};
 use super::log::SegmentLog;
 use super::name::{FileKey, FileKind, LOGS, partition_dir, topic_dir};
 use super::store::SegmentStore;
+use crate::disk::OpenMode;
 
 /// How a removal of one segment went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,11 +130,10 @@ impl SegmentStore {
 
     /// Cuts a segment by up to `budget` and unlinks it with its indexes when nothing is left.
     fn remove_step(&self, key: FileKey, budget: &mut u64) -> io::Result<Step> {
-        self.files.forget_unsynced(key);
-        if self.files.is_used(key) {
+        if !self.files.begin_removal(key) {
             return Ok(Step::Left(self.open_file(key)?.size()?));
         }
-        let file = match self.open_file(key) {
+        let file = match self.disk.open(&key.path(), OpenMode::Existing) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.remove_with_indexes(key)?;
@@ -176,7 +176,9 @@ impl SegmentStore {
     /// Unlinks a file if it is there.
     pub(super) fn remove_file(&self, key: FileKey) -> io::Result<()> {
         self.files.forget(key);
-        match self.disk.remove_file(&key.path()) {
+        let removed = self.disk.remove_file(&key.path());
+        self.files.end_removal(key);
+        match removed {
             Ok(()) => {
                 self.files.note_names_changed(partition_dir(key.id));
                 Ok(())

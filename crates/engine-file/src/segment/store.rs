@@ -22,9 +22,6 @@ pub struct SegmentOptions {
     pub open_files_max: usize,
     /// Synced bytes, the newest of all logs together, that the page cache may keep.
     pub cache_window: ByteCount,
-    /// Bytes written to a segment after which the system is asked to begin writing them back, so
-    /// that dirty pages never pile up to where it throttles writers.
-    pub writeback: ByteCount,
     /// Bytes that one step of a removal cuts off a file. Freeing a large file at once stalls every
     /// sync of the device for tens of milliseconds.
     pub removal_step: ByteCount,
@@ -40,7 +37,6 @@ impl SegmentOptions {
         Self {
             open_files_max: 8192,
             cache_window: ByteCount::mib(512),
-            writeback: ByteCount::mib(8),
             removal_step: ByteCount::mib(16),
             walk_bytes: 8 * 1024,
             index_save_entries: 256,

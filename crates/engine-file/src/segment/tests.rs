@@ -64,7 +64,6 @@ fn options() -> SegmentOptions {
     SegmentOptions {
         open_files_max: 4,
         cache_window: ByteCount::new(500),
-        writeback: ByteCount::new(300),
         removal_step: ByteCount::new(128),
         walk_bytes: 100,
         index_save_entries: 1,

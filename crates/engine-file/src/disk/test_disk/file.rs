@@ -73,10 +73,6 @@ impl DiskFile for TestFile {
         self.write_at(position, &[&vec![0; index(length)?]])
     }
 
-    fn start_writeback(&self, _position: u64, _length: u64) -> io::Result<()> {
-        Ok(())
-    }
-
     fn drop_cache(&self, position: u64, length: u64) -> io::Result<()> {
         let mut state = self.state.lock();
         let range = index(position)?..index(position.saturating_add(length))?;

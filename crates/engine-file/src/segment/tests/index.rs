@@ -121,6 +121,7 @@ fn the_growing_segment_resumes_its_index_from_what_was_saved() {
     let log = reopen(&store_on(&disk), &log);
     log.configure(LogSettings { segment_bytes: ByteCount::mib(1), ..settings() });
     append(&log, &singles(200, 1));
+    log.save_index();
     log.roll();
     append(&log, &singles(201, 1));
     let resumed = ["index", "timeindex"]
@@ -167,5 +168,53 @@ fn timestamps_out_of_order_are_found_by_the_first_batch_that_is_new_enough() {
     ];
     for (at, from, upto, expected) in cases {
         assert_eq!(offset(find(at, from, upto)), expected, "at {at} in {from}..{upto}");
+    }
+}
+
+#[test]
+fn an_append_neither_walks_what_is_there_nor_minds_its_damage() {
+    let disk = TestDisk::new();
+    let log = open_empty(&store_on(&disk));
+    log.configure(LogSettings { segment_bytes: ByteCount::mib(1), ..settings() });
+    append(&log, &singles(0, 200));
+    let segment = disk.open(&file("00000000000000000000.log"), OpenMode::Existing).unwrap();
+    segment.write_at(0, &[&[0x5a; 60]]).unwrap();
+
+    let log = reopen(&store_on(&disk), &log);
+    log.configure(LogSettings { segment_bytes: ByteCount::mib(1), ..settings() });
+    append(&log, &singles(200, 100));
+    log.save_index();
+    log.roll();
+    append(&log, &singles(300, 1));
+    let found = log.find_offset(Offset::new(290)).unwrap().unwrap();
+    assert_eq!(found.base_offset.get(), 290);
+    assert!(log.find_offset(Offset::new(3)).is_err());
+}
+
+#[test]
+fn entries_of_batches_that_were_given_up_are_cut_before_others_take_their_place() {
+    let disk = TestDisk::new();
+    let log = open_empty(&store_on(&disk));
+    log.configure(LogSettings { segment_bytes: ByteCount::mib(1), ..settings() });
+    append(&log, &singles(0, 100));
+    let facts = log.facts();
+    let stamps = |new_at: i64| {
+        (100..200).map(move |at| stamped(at, 1, 30, at, Some(if at == new_at { 900 } else { 500 })))
+    };
+    append(&log, &stamps(190).collect::<Vec<_>>());
+    log.save_index();
+
+    // The end is at 100 again, and what comes now is as new much earlier.
+    let log = store_on(&disk).open(partition(0), facts, Offset::new(100), settings()).unwrap();
+    log.configure(LogSettings { segment_bytes: ByteCount::mib(1), ..settings() });
+    append(&log, &stamps(110).collect::<Vec<_>>());
+    for saved in [false, true] {
+        let find = |at| {
+            let at = Timestamp::from_millis(at);
+            log.find_timestamp(at, Offset::ZERO, Offset::new(200)).unwrap().unwrap().base_offset
+        };
+        assert_eq!(find(900), Offset::new(110), "saved {saved}");
+        assert_eq!(find(400), Offset::new(100), "saved {saved}");
+        log.save_index();
     }
 }

@@ -156,3 +156,21 @@ fn a_removal_of_files_that_no_row_names_is_made_durable_by_itself() {
     assert!(left.list().unwrap().is_empty());
     store.sync_removal(partition(5)).unwrap();
 }
+
+#[test]
+fn a_segment_whose_removal_began_is_opened_by_no_reader() {
+    let disk = TestDisk::new();
+    let store = store_on(&disk);
+    let log = open_empty(&store);
+    append(&log, &singles(0, 40));
+    assert!(store.take_unsynced().run().is_empty());
+    let removal = store.remove_some(partition(0), ByteCount::new(1)).unwrap();
+    assert!(matches!(removal, Removal::Remaining(_)));
+    // Who found the segment before would get bytes that are cut a moment later, or are gone.
+    let refused = log.read(Offset::ZERO, log.written_end(), limit(5000, Minimum::OneBatch));
+    assert_eq!(refused.unwrap_err().kind(), strandline_storage::ErrorKind::Missing);
+    until_done(|| store.remove_some(partition(0), ByteCount::mib(1)).unwrap());
+    let again = open_empty(&store);
+    append(&again, &singles(0, 3));
+    assert_eq!(again.find_offset(Offset::new(2)).unwrap().unwrap().base_offset, Offset::new(2));
+}
