@@ -26,12 +26,10 @@ pub(crate) struct FileLog {
 }
 
 impl FileLog {
-    /// Reading goes on after a later opener took over; nothing else does.
+    /// Whoever was superseded does not hear of the new owner's trims: it answers no reads either.
     fn check_readable(&self) -> Result<(), StorageError> {
-        match self.live.check_alive() {
-            Err(error) if error.kind() != ErrorKind::Fenced => Err(error),
-            _ => self.shared.check_open(),
-        }
+        self.live.check_alive()?;
+        self.shared.check_open()
     }
 
     fn check_durable(&self, what: &str, offset: Offset) -> Result<(), StorageError> {
@@ -60,10 +58,14 @@ impl FileLog {
         if from >= upto {
             return Ok(BatchBytes::empty());
         }
-        self.live.segments.read(from, upto, limit).map_err(|error| {
-            let bounds = self.live.bounds();
-            if from < bounds.log_start { ReadError::OutOfRange(bounds) } else { error.into() }
-        })
+        let read = self.live.segments.read(from, upto, limit);
+        // A trim, or another owner, may have come meanwhile: then what was found may begin too late.
+        self.check_readable()?;
+        let bounds = self.live.bounds();
+        if from < bounds.log_start {
+            return Err(ReadError::OutOfRange(bounds));
+        }
+        Ok(read?)
     }
 
     /// Commits one row of this log, with the log start when it moves.
@@ -74,14 +76,14 @@ impl FileLog {
         wait: Wait,
         trim: Option<Offset>,
     ) -> Result<(), StorageError> {
-        self.live.check_alive()?;
         let key = Bytes::copy_from_slice(&tables::partition_key(self.live.id));
         let (done, answer) = oneshot::channel();
         self.shared.queue.push(Item::Change(PendingChange {
             expectations: Vec::new(),
             changes: vec![RowChange { table, key, value: Some(value) }],
             wait,
-            trim: trim.map(|log_start| (Arc::clone(&self.live), log_start)),
+            log: Some(Arc::clone(&self.live)),
+            trim,
             done,
         }))?;
         await_change(answer).await.map_err(without_expectations)
@@ -147,7 +149,6 @@ impl CommitLog for FileLog {
 
     fn roll(&self) -> BoxFuture<'_, Result<(), StorageError>> {
         Box::pin(async move {
-            self.live.check_alive()?;
             let (done, rolled) = Ticket::pair();
             self.shared.queue.push(Item::Roll { log: Arc::clone(&self.live), done })?;
             rolled.await

@@ -52,8 +52,10 @@ pub(crate) struct PendingChange {
     pub(crate) expectations: Vec<Expectation>,
     pub(crate) changes: Vec<RowChange>,
     pub(crate) wait: Wait,
-    /// The log whose start moves with it.
-    pub(crate) trim: Option<(Arc<LiveLog>, Offset)>,
+    /// The log whose owner asks for it.
+    pub(crate) log: Option<Arc<LiveLog>>,
+    /// Where that log begins from then on.
+    pub(crate) trim: Option<Offset>,
     pub(crate) done: oneshot::Sender<Result<(), CommitError>>,
 }
 
@@ -187,11 +189,14 @@ impl Queue {
         Ok(ticket)
     }
 
-    /// Queues anything but an append.
+    /// Queues anything but an append. What the owner of a log asks for is refused once he is none.
     pub(crate) fn push(&self, item: Item) -> Result<(), StorageError> {
         let mut state = self.state.lock();
         if let Some(error) = &state.closed {
             return Err(error.clone());
+        }
+        if let Some(log) = item.owned_by() {
+            log.check_alive()?;
         }
         let cost = item.cost();
         state.push(item, cost);
@@ -401,6 +406,15 @@ impl RowChange {
 }
 
 impl Item {
+    /// The log whose handle asks for it.
+    const fn owned_by(&self) -> Option<&Arc<LiveLog>> {
+        match self {
+            Self::Append(PendingAppend { log, .. }) | Self::Roll { log, .. } => Some(log),
+            Self::Change(change) => change.log.as_ref(),
+            Self::Retire { .. } | Self::Barrier(_) => None,
+        }
+    }
+
     /// Journal bytes that it will take, about.
     fn cost(&self) -> u64 {
         match self {

@@ -284,8 +284,14 @@ impl Shared {
     /// Commits changes of the engine's own rows.
     async fn change(&self, changes: Vec<RowChange>) -> Result<(), StorageError> {
         let (done, answer) = oneshot::channel();
-        let change =
-            PendingChange { expectations: Vec::new(), changes, wait: Wait::Sync, trim: None, done };
+        let change = PendingChange {
+            expectations: Vec::new(),
+            changes,
+            wait: Wait::Sync,
+            log: None,
+            trim: None,
+            done,
+        };
         self.queue.push(Item::Change(change))?;
         await_change(answer).await.map_err(without_expectations)
     }

@@ -87,7 +87,7 @@ impl Committer {
     }
 
     fn compose_change(&mut self, change: PendingChange) {
-        let PendingChange { expectations, changes, wait, trim, done } = change;
+        let PendingChange { expectations, changes, wait, log, trim, done } = change;
         // Even a refusal waits for the group: it may tell of rows that the group brings.
         self.work.wants_sync |= wait == Wait::Sync;
         if let Some(fatal) = &self.fatal {
@@ -101,7 +101,7 @@ impl Committer {
             self.work.answers.push(Answer { done, result });
             return;
         }
-        if let Some((log, log_start)) = trim {
+        if let Some((log, log_start)) = log.zip(trim) {
             let broken = log.commit.lock().broken.clone();
             if broken.is_some() || log_start <= log.log_start() {
                 let result = broken.map_or(Ok(()), |error| Err(error.into()));

@@ -60,6 +60,11 @@ impl Committer {
         let Outcome { sequence, mark, result, waiting } = outcome;
         self.checkpointing = false;
         self.shared.rows.write().thaw();
+        if result.is_ok() && self.healing == Healing::Begun {
+            // The snapshot has all that was published, whatever becomes of the record of it.
+            self.healing = Healing::No;
+            self.work.published_unsynced = false;
+        }
         let result = result.and_then(|()| match mark {
             StopMark::Running => {
                 self.record_checkpoint(sequence).map_err(CheckpointFailure::Snapshot)
@@ -69,9 +74,6 @@ impl Committer {
         let result = match result {
             Ok(()) => {
                 self.writer.release(sequence);
-                if self.healing == Healing::Begun {
-                    self.healing = Healing::No;
-                }
                 Ok(())
             }
             Err(failure) => Err(self.checkpoint_failed(failure)),
@@ -92,13 +94,9 @@ impl Committer {
         let written = self
             .writer
             .write(&mut self.builder)
-            .and_then(|()| self.writer.sync().map_err(WriteFailure::Broken));
+            .and_then(|()| self.sync_journal().map_err(WriteFailure::Broken));
         match written {
-            Ok(()) => {
-                self.sync_by = None;
-                self.work.published_unsynced = false;
-                Ok(())
-            }
+            Ok(()) => Ok(()),
             // The snapshot is durable all the same, and may free the space that a file needs.
             Err(WriteFailure::NoFile(_)) => Ok(()),
             Err(WriteFailure::Broken(error)) => {

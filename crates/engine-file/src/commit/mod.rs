@@ -139,8 +139,7 @@ impl Committer {
         self.work.write_segments();
         let is_late = self.sync_by.is_some_and(|by| by <= Instant::now());
         if self.work.wants_sync || is_late {
-            self.writer.sync().map_err(WriteFailure::Broken)?;
-            self.sync_by = None;
+            self.sync_journal().map_err(WriteFailure::Broken)?;
         } else if let Some(by) =
             self.work.sync_within.and_then(|within| Instant::now().checked_add(within))
         {
@@ -152,12 +151,21 @@ impl Committer {
 
     /// Syncs what was published without: the interval is over, or the engine stops.
     fn sync_published(&mut self) {
-        self.sync_by = None;
         if self.fatal.is_none()
-            && let Err(error) = self.writer.sync()
+            && let Err(error) = self.sync_journal()
         {
             self.abandon_file(&StorageError::io("sync journal", error));
         }
+        self.sync_by = None;
+    }
+
+    /// Makes all groups durable.
+    fn sync_journal(&mut self) -> std::io::Result<()> {
+        self.writer.sync()?;
+        self.sync_by = None;
+        // At once: when the next file fails, nothing of these is lost with it.
+        self.work.published_unsynced = false;
+        Ok(())
     }
 
     /// Goes on in another file. What was published and not synced stays in memory and in the
@@ -191,9 +199,6 @@ impl Committer {
     }
 
     fn after_group(&mut self) {
-        if !self.writer.has_unsynced() {
-            self.work.published_unsynced = false;
-        }
         let live_bytes = self.writer.live_bytes();
         self.shared.queue.set_live_bytes(live_bytes);
         let config = &self.shared.config;

@@ -8,7 +8,7 @@ use strandline_model::{ByteCount, LeaderEpoch, Offset};
 use strandline_storage::testkit::{Subject, TestBatch, settings};
 use strandline_storage::{
     AppendError, CommitError, Durability, ErrorKind, Found, LogSettings, LogStore, MetaBatch,
-    MetaStore, Table,
+    MetaStore, Minimum, ReadError, ReadLimit, Table,
 };
 
 use super::Running;
@@ -196,4 +196,40 @@ async fn a_failed_append_to_a_segment_that_is_trimmed_later_hides_nothing() {
             log.assert_holds(std::slice::from_ref(&kept)).await;
         }
     }
+}
+
+#[tokio::test]
+async fn a_journal_that_fails_again_after_the_snapshot_that_healed_it_is_replaced_again() {
+    let disk = TestDisk::new();
+    let running = Running::with(&disk, one_file());
+    let loose = running.open(0).await;
+    loose.log.configure(LogSettings { durability: Durability::Never, ..settings() });
+    let published = loose.append_some(5).await;
+    let strict = running.open(1).await;
+    disk.inject("0000.journal", 0, Fault::Sync { persisted: Persisted::Nothing });
+    // Behind its making and its header: the record of the checkpoint.
+    disk.inject("0001.journal", 2, Fault::Sync { persisted: Persisted::Nothing });
+    let (_, ticket) = strict.submit(TestBatch::of(1)).await;
+    ticket.await.unwrap_err();
+    let strict = running.open(1).await;
+    let kept = strict.append(TestBatch::of(3)).await;
+    let recovered = Running::on(&disk.after(Crash::DropAll));
+    recovered.open(0).await.assert_holds(&published).await;
+    recovered.open(1).await.assert_holds(&[kept]).await;
+}
+
+#[tokio::test]
+async fn nothing_is_queued_for_an_owner_who_is_none_any_more() {
+    let running = Running::on(&TestDisk::new());
+    let earlier = running.open(0).await;
+    let live = running.file.shared.logs.live(strandline_storage::testkit::partition(0)).unwrap();
+    let _later = running.open(0).await;
+    // As a call does that looked at the handle just before the other opener came.
+    let (done, _rolled) = strandline_storage::Ticket::pair();
+    let refused = running.file.shared.queue.push(crate::queue::Item::Roll { log: live, done });
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::Fenced);
+    let limit = ReadLimit { bytes: ByteCount::kib(1), minimum: Minimum::OneBatch };
+    let read = earlier.log.read(Offset::ZERO, Offset::ZERO, limit).await;
+    let Err(ReadError::Storage(error)) = read else { panic!("{read:?}") };
+    assert_eq!(error.kind(), ErrorKind::Fenced);
 }
