@@ -55,7 +55,7 @@ impl FileEngineConfig {
             checkpoint_at: ByteCount::mib(128),
             group_max: ByteCount::mib(4),
             commit_max: ByteCount::mib(32),
-            queue_max: ByteCount::mib(64),
+            queue_max: ByteCount::mib(8),
             reserve: ByteCount::mib(128),
             space_check_every: ByteCount::mib(16),
             open_files_max: 4096,

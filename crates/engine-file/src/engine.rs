@@ -73,6 +73,7 @@ impl FileEngine {
             max_bytes: config.journal_file.get(),
             spare_bytes_max: config.journal_cap.get() / 2,
         };
+        files.discard_surplus(sizes.spare_bytes_max);
         // In the background: the first commit finds it, or makes its own.
         files.prepare(sizes.first_bytes);
         let writer = Writer::new(Arc::new(files), sizes, recovered.last, recovered.generation_max);

@@ -116,6 +116,8 @@ struct State {
     items: VecDeque<Item>,
     /// Journal bytes that the items will take, about.
     bytes: u64,
+    /// The same of those that the commit thread has taken and not done yet.
+    taken_bytes: u64,
     controls: VecDeque<Control>,
     /// Journal bytes that are in use.
     live_bytes: u64,
@@ -146,6 +148,7 @@ impl Queue {
         let state = State {
             items: VecDeque::new(),
             bytes: 0,
+            taken_bytes: 0,
             controls: VecDeque::new(),
             live_bytes: 0,
             parked: false,
@@ -207,7 +210,8 @@ impl Queue {
     /// Waits until rows of the metadata store may be queued.
     pub(crate) async fn rows_room(&self, checkpoints: &Checkpoints) {
         let has_room = |state: &State| {
-            state.live_bytes < self.bounds.rows && state.bytes < self.bounds.waiting
+            state.live_bytes + state.taken_bytes < self.bounds.rows
+                && state.bytes < self.bounds.waiting
         };
         while !self.wait_until(checkpoints, has_room).await {}
     }
@@ -326,9 +330,9 @@ impl Queue {
             }
             // Who stops does not wait for what is not coming any more.
             if !controls_only || state.stopping {
-                if items.is_empty() && !state.items.is_empty() {
+                if items.is_empty() && (!state.items.is_empty() || state.taken_bytes > 0) {
                     std::mem::swap(items, &mut state.items);
-                    state.bytes = 0;
+                    state.taken_bytes = std::mem::take(&mut state.bytes);
                     self.announce_room(&mut state);
                 }
                 if !items.is_empty() {
@@ -391,7 +395,7 @@ impl State {
     /// nothing else is there: a bound slows down, it never stops for good.
     const fn has_room(&self, cost: u64, bounds: Bounds) -> bool {
         let queue = self.bytes == 0 || self.bytes + cost <= bounds.waiting;
-        let journal = self.live_bytes + self.bytes + cost <= bounds.data
+        let journal = self.live_bytes + self.taken_bytes + self.bytes + cost <= bounds.data
             || (self.bytes == 0 && self.live_bytes <= bounds.data / 2);
         queue && journal
     }

@@ -202,9 +202,8 @@ impl Committer {
         let live_bytes = self.writer.live_bytes();
         self.shared.queue.set_live_bytes(live_bytes);
         let config = &self.shared.config;
-        let unsynced_files = self.shared.segments.unsynced_files();
         let is_due =
-            live_bytes >= config.checkpoint_at.get() || unsynced_files >= config.open_files_max / 2;
+            live_bytes >= config.checkpoint_at.get() || self.shared.segments.has_many_unsynced();
         if is_due && !self.checkpointing {
             self.checkpointing = true;
             self.shared.checkpoints.request();

@@ -70,6 +70,23 @@ impl JournalFiles {
         Ok(Self { shared, thread: Some(thread) })
     }
 
+    /// Removes spare files that are too short to be used or, beside the largest, exceed `bytes_max`.
+    pub(crate) fn discard_surplus(&self, bytes_max: u64) {
+        let mut state = self.shared.state.lock();
+        let State { spare, discarded, .. } = &mut *state;
+        spare.sort_by_key(|file| std::cmp::Reverse(file.bytes));
+        let mut kept = 0;
+        discarded.extend(
+            spare
+                .extract_if(.., |file| {
+                    kept += file.bytes;
+                    kept > bytes_max || file.bytes < 2 * BLOCK_BYTES
+                })
+                .map(|file| file.slot),
+        );
+        self.shared.work.notify_one();
+    }
+
     /// Asks for a spare file of `bytes`, unless there is one that large.
     pub(crate) fn prepare(&self, bytes: u64) {
         let mut state = self.shared.state.lock();

@@ -104,11 +104,9 @@ impl Journal {
     /// All files, to be used again once nothing in them is needed, and the next free slot.
     pub(crate) fn into_spare(self) -> (Vec<SpareFile>, u32) {
         let headless = self.headless.into_iter().map(|(file, _)| file);
-        let mut files: Vec<_> =
+        let files: Vec<_> =
             self.files.into_values().map(|(file, _)| file).chain(headless).collect();
         let next_slot = files.iter().map(|file| file.slot.0 + 1).max().unwrap_or(0);
-        // Shorter than two blocks: its making was cut short.
-        files.retain(|file| file.bytes >= 2 * BLOCK_BYTES);
         (files, next_slot)
     }
 

@@ -231,6 +231,12 @@ impl Batches {
             }
         };
         log.write(&appends)?;
+        // A file with unsynced bytes stays open: with many logs they would be more than there may be.
+        if self.store.has_many_unsynced()
+            && let Some(failure) = self.store.take_unsynced().run().into_iter().next()
+        {
+            return Err(failure.error.into());
+        }
         Ok(())
     }
 

@@ -102,6 +102,11 @@ impl SegmentStore {
         SyncWork::take(self)
     }
 
+    /// Whether half of the files that may be open have unsynced bytes: it is time to sync.
+    pub fn has_many_unsynced(&self) -> bool {
+        self.unsynced_files() >= self.options.open_files_max / 2
+    }
+
     /// Files with unsynced bytes. At half of [`SegmentOptions::open_files_max`] a checkpoint is due.
     pub fn unsynced_files(&self) -> usize {
         self.files.unsynced_count()

@@ -1,5 +1,6 @@
 //! How a start finds a folder.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use strandline_storage::{
 };
 
 use super::Running;
-use crate::disk::{Crash, Disk, OpenMode, Replay, TestDisk};
+use crate::disk::{Crash, Disk, OpenMode, Operation, Replay, TestDisk};
 use crate::{FileEngine, FileEngineConfig, OpenError, Started};
 
 #[tokio::test]
@@ -197,6 +198,53 @@ async fn a_crash_during_recovery_starts_it_again() {
     };
     assert!(limit > 5, "recovery does something");
     drop(recovered);
+}
+
+#[tokio::test]
+async fn a_recovery_of_many_logs_keeps_few_files_unsynced() {
+    let disk = TestDisk::new();
+    let running = Running::on(&disk);
+    for index in 0..60 {
+        running.open(index).await.append(TestBatch::of(1)).await;
+    }
+    let crashed = disk.after(Crash::DropAll);
+    drop(Running::on(&crashed));
+    let (mut unsynced, mut most) = (BTreeSet::new(), 0);
+    let mut replay = Replay::of(&crashed);
+    while let Some(operation) = replay.step() {
+        match operation {
+            Operation::Write { file, .. } => drop(unsynced.insert(file)),
+            Operation::Sync(file) => drop(unsynced.remove(&file)),
+            _ => {}
+        }
+        most = most.max(unsynced.len());
+    }
+    let open_files_max = FileEngineConfig::tiny().open_files_max;
+    assert!((4..=open_files_max).contains(&most), "{most}");
+}
+
+#[tokio::test]
+async fn spare_files_that_exceed_what_is_kept_are_removed_at_start() {
+    let disk = Running::on(&TestDisk::new()).close().await;
+    let config = FileEngineConfig::tiny();
+    for slot in 10..40 {
+        let path = format!("journal/{slot:04}.journal");
+        let file = disk.open(Path::new(&path), OpenMode::New).unwrap();
+        file.write_zeros(0, config.journal_file.get()).unwrap();
+    }
+    let kept_max = config.journal_cap.get() / 2;
+    let running = Running::with(&disk, config);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    loop {
+        let paths = disk.paths().into_iter().filter(|path| path.starts_with("journal/"));
+        let bytes: usize = paths.filter_map(|path| disk.contents(path)).map(|b| b.len()).sum();
+        if bytes as u64 <= kept_max {
+            break;
+        }
+        assert!(std::time::Instant::now() < deadline, "{bytes} of {kept_max}");
+        std::thread::yield_now();
+    }
+    running.close().await;
 }
 
 #[tokio::test]
