@@ -38,6 +38,9 @@ pub(crate) struct Running {
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
+/// Whoever holds it is the only one to open or remove logs.
+pub(crate) type Turn = Arc<tokio::sync::OwnedMutexGuard<()>>;
+
 /// What the threads and all handles share.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -48,8 +51,8 @@ pub(crate) struct Shared {
     pub(crate) segments: Arc<SegmentStore>,
     pub(crate) checkpoints: Checkpoints,
     pub(crate) logs: Arc<Registry>,
-    /// One opener, or remover, at a time.
-    pub(crate) opening: tokio::sync::Mutex<()>,
+    /// One opener, or remover, at a time; also while its blocking part outlives a caller that went away.
+    opening: Arc<tokio::sync::Mutex<()>>,
     pub(crate) space: SpaceGauge,
     pub(crate) sweeper: Sweeper,
     pub(crate) run: u64,
@@ -84,7 +87,7 @@ impl FileEngine {
             segments,
             checkpoints: Checkpoints::default(),
             logs: Arc::new(Registry::default()),
-            opening: tokio::sync::Mutex::new(()),
+            opening: Arc::default(),
             space: SpaceGauge::new(config.reserve, &*disk),
             sweeper,
             run: recovered.run,
@@ -150,6 +153,11 @@ impl Running {
 }
 
 impl Shared {
+    /// Waits until nobody opens or removes a log, and keeps others from it.
+    pub(crate) async fn turn(&self) -> Turn {
+        Arc::new(Arc::clone(&self.opening).lock_owned().await)
+    }
+
     /// Fails once the engine is closed or has failed.
     pub(crate) fn check_open(&self) -> Result<(), StorageError> {
         self.queue.closed().map_or(Ok(()), Err)

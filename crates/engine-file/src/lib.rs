@@ -15,6 +15,7 @@
 //!
 //! docs/format.md has the bytes of everything that is kept, docs/adr/0003-journal.md the reasons.
 
+mod blocking;
 mod bytes;
 mod checkpoint;
 mod commit;

@@ -12,6 +12,7 @@ use strandline_storage::{
 };
 use tokio::sync::oneshot;
 
+use crate::blocking::blocking;
 use crate::engine::{Running, Shared};
 use crate::live::LiveLog;
 use crate::queue::{Item, PendingChange, RowChange, Wait};
@@ -25,11 +26,50 @@ pub(crate) struct FileLog {
     pub(crate) live: Arc<LiveLog>,
 }
 
-impl FileLog {
+/// What a read needs, wherever it runs.
+#[derive(Clone)]
+struct Reader {
+    shared: Arc<Shared>,
+    live: Arc<LiveLog>,
+}
+
+impl Reader {
     /// Whoever was superseded does not hear of the new owner's trims: it answers no reads either.
     fn check_readable(&self) -> Result<(), StorageError> {
         self.live.check_alive()?;
         self.shared.check_open()
+    }
+
+    /// Reads with `read`; `None` when it answers so.
+    fn read(
+        &self,
+        from: Offset,
+        upto: Offset,
+        read: impl FnOnce(Offset) -> Result<Option<BatchBytes>, StorageError>,
+    ) -> Result<Option<BatchBytes>, ReadError> {
+        self.check_readable()?;
+        let bounds = self.live.bounds();
+        if from < bounds.log_start || from > bounds.durable_end {
+            return Err(ReadError::OutOfRange(bounds));
+        }
+        let upto = upto.min(bounds.durable_end);
+        if from >= upto {
+            return Ok(Some(BatchBytes::empty()));
+        }
+        let read = read(upto);
+        // A trim, or another owner, may have come meanwhile: then what was found may begin too late.
+        self.check_readable()?;
+        let bounds = self.live.bounds();
+        if from < bounds.log_start {
+            return Err(ReadError::OutOfRange(bounds));
+        }
+        Ok(read?)
+    }
+}
+
+impl FileLog {
+    fn reader(&self) -> Reader {
+        Reader { shared: Arc::clone(&self.shared), live: Arc::clone(&self.live) }
     }
 
     fn check_durable(&self, what: &str, offset: Offset) -> Result<(), StorageError> {
@@ -41,31 +81,6 @@ impl FileLog {
             "{what} lies past the durable end. {what}=`{offset}`, durable_end=`{durable_end}`"
         );
         Err(StorageError::new(ErrorKind::Invalid, message))
-    }
-
-    fn read_now(
-        &self,
-        from: Offset,
-        upto: Offset,
-        limit: ReadLimit,
-    ) -> Result<BatchBytes, ReadError> {
-        self.check_readable()?;
-        let bounds = self.live.bounds();
-        if from < bounds.log_start || from > bounds.durable_end {
-            return Err(ReadError::OutOfRange(bounds));
-        }
-        let upto = upto.min(bounds.durable_end);
-        if from >= upto {
-            return Ok(BatchBytes::empty());
-        }
-        let read = self.live.segments.read(from, upto, limit);
-        // A trim, or another owner, may have come meanwhile: then what was found may begin too late.
-        self.check_readable()?;
-        let bounds = self.live.bounds();
-        if from < bounds.log_start {
-            return Err(ReadError::OutOfRange(bounds));
-        }
-        Ok(read?)
     }
 
     /// Commits one row of this log, with the log start when it moves.
@@ -136,14 +151,32 @@ impl CommitLog for FileLog {
         upto: Offset,
         limit: ReadLimit,
     ) -> BoxFuture<'_, Result<BatchBytes, ReadError>> {
-        Box::pin(async move { self.read_now(from, upto, limit) })
+        Box::pin(async move {
+            let reader = self.reader();
+            let segments = Arc::clone(&self.live.segments);
+            // Whoever follows the log is answered from memory; anything else may wait for the disk.
+            let at_once = |upto| Ok(segments.read_at_once(from, upto, limit));
+            if let Some(batches) = reader.read(from, upto, at_once)? {
+                return Ok(batches);
+            }
+            blocking(move || {
+                let found =
+                    reader.read(from, upto, |upto| segments.read(from, upto, limit).map(Some));
+                found.map(Option::unwrap_or_default)
+            })
+            .await
+        })
     }
 
     fn find_timestamp(&self, at: Timestamp) -> BoxFuture<'_, Result<Option<BatchInfo>, ReadError>> {
         Box::pin(async move {
-            self.check_readable()?;
-            let LogBounds { log_start, durable_end, .. } = self.live.bounds();
-            Ok(self.live.segments.find_timestamp(at, log_start, durable_end)?)
+            let reader = self.reader();
+            reader.check_readable()?;
+            blocking(move || {
+                let LogBounds { log_start, durable_end, .. } = reader.live.bounds();
+                Ok(reader.live.segments.find_timestamp(at, log_start, durable_end)?)
+            })
+            .await
         })
     }
 
@@ -189,7 +222,7 @@ impl CommitLog for FileLog {
 
     fn load_state(&self) -> BoxFuture<'_, Result<Option<(Offset, Bytes)>, StorageError>> {
         Box::pin(async move {
-            self.check_readable()?;
+            self.reader().check_readable()?;
             let state = self.shared.rows.read().state(self.live.id);
             Ok(state.filter(|(at, _)| *at <= self.live.durable_end()))
         })

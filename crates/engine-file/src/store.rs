@@ -11,7 +11,8 @@ use strandline_storage::{
 use tokio::sync::oneshot;
 
 use crate::FileEngine;
-use crate::engine::Shared;
+use crate::blocking::blocking;
+use crate::engine::{Shared, Turn};
 use crate::journal::BLOCK_BYTES;
 use crate::live::{LiveLog, Opening};
 use crate::log::{FileLog, await_change, without_expectations};
@@ -35,14 +36,14 @@ impl LogStore for FileEngine {
         Box::pin(async move {
             let shared = &self.shared;
             shared.check_open()?;
-            let _one_at_a_time = shared.opening.lock().await;
+            let turn = shared.turn().await;
             let id = request.id;
             if shared.rows.read().is_removed(id) {
                 let message = format!("log is being removed. partition=`{id}`");
                 return Err(StorageError::new(ErrorKind::Invalid, message));
             }
             let segments = shared.take_over(id, request.at_least).await?;
-            let live = shared.open_log(request, segments)?;
+            let live = shared.open_log(request, segments, &turn).await?;
             let (epoch, found) = (live.0.epoch, live.1);
             let log = Arc::new(FileLog {
                 shared: Arc::clone(shared),
@@ -80,8 +81,8 @@ impl LogStore for FileEngine {
     ) -> BoxFuture<'_, Result<Removal, StorageError>> {
         Box::pin(async move {
             self.shared.check_open()?;
-            let _one_at_a_time = self.shared.opening.lock().await;
-            self.shared.remove_some(id, budget).await
+            let turn = self.shared.turn().await;
+            self.shared.remove_some(id, budget, &turn).await
         })
     }
 
@@ -89,18 +90,22 @@ impl LogStore for FileEngine {
         Box::pin(async move {
             self.shared.check_open()?;
             if let Some(live) = self.shared.logs.live(id) {
-                return live.segments.verify();
+                return blocking(move || live.segments.verify()).await;
             }
             let rows = self.shared.rows.read().segments(id);
             if rows.is_empty() && self.shared.logs.earlier(id).is_none() {
                 let message = format!("no such log. partition=`{id}`");
                 return Err(StorageError::new(ErrorKind::Missing, message));
             }
-            let mut findings = Vec::new();
-            for facts in rows {
-                findings.extend(self.shared.segments.scan(id, facts.base_offset)?.finding);
-            }
-            Ok(findings)
+            let store = Arc::clone(&self.shared.segments);
+            blocking(move || {
+                let mut findings = Vec::new();
+                for facts in rows {
+                    findings.extend(store.scan(id, facts.base_offset)?.finding);
+                }
+                Ok(findings)
+            })
+            .await
         })
     }
 
@@ -184,22 +189,28 @@ impl Shared {
         retired.await
     }
 
-    fn open_log(
+    async fn open_log(
         &self,
         request: OpenLog,
         segments: Option<Arc<SegmentLog>>,
+        turn: &Turn,
     ) -> Result<(Arc<LiveLog>, Found), StorageError> {
         let OpenLog { id, at_least, settings, listener } = request;
         let Known { facts, log_start, end, row, epoch, found } = self.known(id);
         let epoch = epoch.map_or(at_least, |epoch| epoch.max(at_least));
         let active = facts.last().copied();
         let durability = settings.durability;
-        let segments = match segments {
-            Some(segments) => {
-                segments.configure(settings);
-                segments
-            }
-            None => Arc::new(self.segments.open(id, facts, end, settings)?),
+        let segments = if let Some(segments) = segments {
+            segments.configure(settings);
+            segments
+        } else {
+            let (store, turn) = (Arc::clone(&self.segments), Arc::clone(turn));
+            let opened = blocking(move || {
+                let opened = store.open(id, facts, end, settings);
+                drop(turn);
+                opened
+            });
+            Arc::new(opened.await?)
         };
         if log_start > Offset::ZERO {
             // Segments that were dropped and whose files are still there.
@@ -230,6 +241,7 @@ impl Shared {
         &self,
         id: PartitionId,
         budget: ByteCount,
+        turn: &Turn,
     ) -> Result<Removal, StorageError> {
         let is_marked = self.rows.read().is_removed(id);
         if !is_marked {
@@ -241,14 +253,21 @@ impl Shared {
         }
         // Freeing less than a block frees nothing.
         let budget = budget.max(ByteCount::new(BLOCK_BYTES));
-        if let Removal::Remaining(bytes) = self.segments.remove_some(id, budget)? {
+        let (store, held) = (Arc::clone(&self.segments), Arc::clone(turn));
+        let removal = blocking(move || {
+            let removal = store.remove_some(id, budget);
+            drop(held);
+            removal
+        });
+        if let Removal::Remaining(bytes) = removal.await? {
             return Ok(Removal::Remaining(bytes));
         }
         if had_bytes {
             self.finish_removal(id).await?;
         } else {
             // No row, and no journal, names the log: it is enough that its files stay gone.
-            self.segments.sync_removal(id)?;
+            let store = Arc::clone(&self.segments);
+            blocking(move || store.sync_removal(id)).await?;
         }
         self.logs.forget(id);
         Ok(Removal::Done)

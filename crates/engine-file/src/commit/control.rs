@@ -96,9 +96,8 @@ impl Committer {
             .write(&mut self.builder)
             .and_then(|()| self.sync_journal().map_err(WriteFailure::Broken));
         match written {
-            Ok(()) => Ok(()),
-            // The snapshot is durable all the same, and may free the space that a file needs.
-            Err(WriteFailure::NoFile(_)) => Ok(()),
+            // Without a file the snapshot is durable all the same, and may free the space for one.
+            Ok(()) | Err(WriteFailure::NoFile(_)) => Ok(()),
             Err(WriteFailure::Broken(error)) => {
                 let error = StorageError::io("record checkpoint", error);
                 self.abandon_file(&error);
