@@ -188,12 +188,16 @@ impl Committer {
 
     /// There is no journal any more: everything is refused from now on.
     fn end(&mut self, error: StorageError) {
+        self.healing = Healing::No;
+        if self.fatal.is_some() {
+            // The owner was told of the first cause.
+            return;
+        }
         tracing::error!(%error, "file engine has no journal any more");
         let answer =
             StorageError::new(ErrorKind::Closed, "file engine failed and must be restarted")
                 .caused_by(error.clone());
         self.shared.queue.close(answer.clone());
-        self.healing = Healing::No;
         self.fatal = Some(answer);
         (self.shared.config.on_fatal)(&error);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use strandline_model::{LeaderEpoch, Offset};
+use strandline_model::{ByteCount, LeaderEpoch, Offset};
 use strandline_storage::testkit::{Recorder, TestBatch, open_request, partition, settings};
 use strandline_storage::{
     Durability, ErrorKind, Found, LogSettings, LogStore, MetaBatch, MetaStore, Table,
@@ -203,7 +203,13 @@ async fn a_crash_during_recovery_starts_it_again() {
 #[tokio::test]
 async fn a_recovery_of_many_logs_keeps_few_files_unsynced() {
     let disk = TestDisk::new();
-    let running = Running::on(&disk);
+    // Without a checkpoint all of them are to be recovered.
+    let config = FileEngineConfig {
+        open_files_max: 1000,
+        checkpoint_at: ByteCount::mib(1),
+        ..FileEngineConfig::tiny()
+    };
+    let running = Running::with(&disk, config);
     for index in 0..60 {
         running.open(index).await.append(TestBatch::of(1)).await;
     }
