@@ -233,3 +233,36 @@ async fn nothing_is_queued_for_an_owner_who_is_none_any_more() {
     let Err(ReadError::Storage(error)) = read else { panic!("{read:?}") };
     assert_eq!(error.kind(), ErrorKind::Fenced);
 }
+
+/// The header of a journal file could not be synced, so the file was removed; its generation is taken
+/// anew in the next run, and a crash must not bring the file back beside it.
+#[tokio::test]
+async fn a_removed_journal_file_does_not_come_back_beside_its_successor() {
+    for seed in 0..4 {
+        let disk = TestDisk::new();
+        let running = Running::on(&disk);
+        // Its first sync is that of its making.
+        let persisted = Persisted::Torn(seed);
+        disk.inject("0001.journal", 1, Fault::Sync { persisted });
+        running.open(0).await.append_some(2).await;
+        disk.inject("0000.journal", 0, Fault::Sync { persisted: Persisted::Nothing });
+        let (_, ticket) = running.open(0).await.submit(TestBatch::of(1)).await;
+        ticket.await.unwrap_err();
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while disk.contents("journal/0001.journal").is_some() {
+            assert!(std::time::Instant::now() < deadline, "the file is removed");
+            std::thread::yield_now();
+        }
+        drop(running);
+
+        let running = Running::on(&disk);
+        let again = running.open(0).await;
+        again.append(TestBatch::of(1)).await;
+        // With the append that failed, since no header could say that it did.
+        let kept = again.read_all(Offset::ZERO).await;
+        for crash in 0..16 {
+            let recovered = Running::on(&disk.after(Crash::Torn(crash)));
+            assert!(recovered.open(0).await.read_all(Offset::ZERO).await == kept);
+        }
+    }
+}
