@@ -11,9 +11,6 @@ pub struct Limits {
     /// Produce requests of one connection that wait for durability. Reached: the connection is not
     /// read until the oldest is answered.
     pub connection_pending_replies_max: usize,
-    /// Bytes of replies that one connection may owe its peer. Reached: the connection is not read
-    /// until the peer has taken some.
-    pub connection_reply_bytes_max: ByteCount,
     /// The largest frame of any API but Produce. Reached: the connection is closed.
     pub frame_bytes_max_except_produce: ByteCount,
     /// A request of any API but Produce that is larger than this is heavy: what it is decoded to,
@@ -43,7 +40,6 @@ impl Limits {
     pub const fn production() -> Self {
         Self {
             connection_pending_replies_max: 1024,
-            connection_reply_bytes_max: ByteCount::mib(64),
             frame_bytes_max_except_produce: ByteCount::mib(2),
             heavy_request_bytes_min: ByteCount::kib(64),
             heavy_requests_max: 4,
