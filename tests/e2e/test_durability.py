@@ -1,13 +1,14 @@
 """What was acknowledged is there, once: through kill -9, restarts and cut connections."""
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 
 import pytest
 from broker import Broker
-from clients import QUIET, Record, bounds, consume, create_topic, delete_topic, produce, topic_names
-from confluent_kafka import Producer
+from clients import QUIET, Record, as_record, bounds, consume, consumer, create_topic, delete_topic, produce, topic_names
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from deadline import wait_until
 from proxy import CuttingProxy
 
@@ -158,11 +159,32 @@ def test_a_consumer_goes_on_after_a_crash(make_broker: Callable[..., Broker], to
             broker.start()
     finally:
         account.finish()
-    final = {(r.partition, r.offset): r.value for r in consume(broker.bootstrap, topic_name, partitions=PARTITIONS)}
+    found = consume(broker.bootstrap, topic_name, partitions=PARTITIONS, seconds=120)
+    final = {(r.partition, r.offset): r.value for r in found}
     taken_back = [r for r in seen if final.get((r.partition, r.offset)) != r.value]
     assert seen and not taken_back
 
 
-def consume_some(broker: Broker, topic: str) -> list[Record]:
-    """What a consumer gets while records go on arriving: it stops at each partition's first end."""
-    return consume(broker.bootstrap, topic, partitions=PARTITIONS)
+def consume_some(broker: Broker, topic: str, records: int = 4000) -> list[Record]:
+    """What a consumer gets at the moving end of the log while records go on arriving: so many, or all to each end."""
+    reader = consumer(broker.bootstrap)
+    ends = [bounds(broker.bootstrap, topic, partition)[1] for partition in range(PARTITIONS)]
+    reader.assign([TopicPartition(topic, partition, max(end - 500, 0)) for partition, end in enumerate(ends)])
+    found: list[Record] = []
+    ended: set[int] = set()
+    deadline = time.monotonic() + 30
+    try:
+        while len(found) < records and len(ended) < PARTITIONS:
+            assert time.monotonic() < deadline, f"{len(found)} records within 30 s"
+            message = reader.poll(1.0)
+            if message is None:
+                continue
+            if message.error() is None:
+                found.append(as_record(message))
+            elif message.error().code() == KafkaError._PARTITION_EOF:
+                ended.add(message.partition())
+            else:
+                raise KafkaException(message.error())
+    finally:
+        reader.close()
+    return found
