@@ -1,6 +1,7 @@
 //! Big-endian fields, in and out of byte strings that a disk gave us.
 
 use bytes::{Buf, Bytes};
+use strandline_model::LeaderEpoch;
 
 /// Takes fields off the front of a byte string; `None` where it is too short.
 #[derive(Clone, Debug)]
@@ -41,6 +42,12 @@ impl<'a> Fields<'a> {
     /// overflow when it is counted on.
     pub(crate) fn counter(&mut self) -> Option<u64> {
         self.u64().filter(|&count| count < 1 << 62)
+    }
+
+    /// A leader epoch. It rises by one at a time, so one near the end of its numbers is damage: the
+    /// next one would have none.
+    pub(crate) fn leader_epoch(&mut self) -> Option<LeaderEpoch> {
+        self.i32().filter(|&epoch| epoch < 1 << 30).and_then(LeaderEpoch::from_wire)
     }
 
     pub(crate) fn i32(&mut self) -> Option<i32> {

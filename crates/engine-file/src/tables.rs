@@ -115,7 +115,7 @@ impl EpochRow {
 
     pub(crate) fn parse(value: &[u8]) -> Option<Self> {
         let mut fields = Fields::of(value);
-        let epoch = LeaderEpoch::from_wire(fields.i32()?)?;
+        let epoch = fields.leader_epoch()?;
         let start_offset = Offset::from_wire(fields.i64()?)?;
         let run = fields.u64()?;
         fields.is_empty().then_some(Self { epoch, start_offset, run })

@@ -286,7 +286,7 @@ impl AppendHead {
         let mut fields = Fields::of(bytes);
         let topic_id = TopicId::from_bytes(fields.array()?);
         let index = PartitionIndex::from_wire(fields.i32()?)?;
-        let leader_epoch = LeaderEpoch::from_wire(fields.i32()?)?;
+        let leader_epoch = fields.leader_epoch()?;
         let base_offset = Offset::from_wire(fields.i64()?)?;
         let next_offset = Offset::from_wire(fields.i64()?)?;
         let max_timestamp = Timestamp::from_wire(fields.i64()?);
