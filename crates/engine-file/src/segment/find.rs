@@ -54,10 +54,11 @@ impl Segment {
         }
         let ends_before =
             |entry: OffsetEntry| named_offset(self.base_offset, entry.relative) <= offset;
-        let found = self.visit_from(search, 0, ends_before, |position, batch| {
+        let facts = self.facts();
+        let found = self.visit_from(search, &facts, 0, ends_before, |position, batch| {
             (batch.next_offset > offset).then_some(position)
         })?;
-        Ok(found.unwrap_or_else(|| self.facts().bytes))
+        Ok(found.unwrap_or(facts.bytes))
     }
 
     /// The end of the last batch that begins at or after `start`, ends within `bytes` of it and
@@ -72,7 +73,8 @@ impl Segment {
         upto: Offset,
     ) -> Result<(u64, Option<Offset>), StorageError> {
         let limit = start.saturating_add(bytes);
-        let known = self.look(|live| live.known_extent(start, limit, upto));
+        // Looked at once: what is written meanwhile was not compared with the limits.
+        let (known, facts) = self.look(|live| (live.known_extent(start, limit, upto), live.facts));
         if let Some(known) = known {
             return Ok(known);
         }
@@ -80,11 +82,11 @@ impl Segment {
             u64::from(entry.position) <= limit
                 && named_offset(self.base_offset, entry.relative) < upto
         };
-        let found = self.visit_from(search, start, lies_before, |position, batch| {
+        let found = self.visit_from(search, &facts, start, lies_before, |position, batch| {
             let fits = position + batch.size <= limit && batch.base_offset < upto;
             (!fits).then_some((position, Some(batch.base_offset)))
         })?;
-        Ok(found.unwrap_or_else(|| (self.facts().bytes, None)))
+        Ok(found.unwrap_or((facts.bytes, None)))
     }
 
     /// The header of the batch at a position.
@@ -93,7 +95,7 @@ impl Segment {
         search: Search<'_>,
         position: u64,
     ) -> Result<Option<BatchHeader>, StorageError> {
-        self.visit_behind(search, position, |_, batch| Some(*batch))
+        self.visit_behind(search, &self.facts(), position, |_, batch| Some(*batch))
     }
 
     /// The first batch with an offset in `from..upto` whose newest timestamp is at least `at`.
@@ -105,7 +107,7 @@ impl Segment {
         upto: Offset,
     ) -> Result<Option<BatchInfo>, StorageError> {
         let start = self.start_by_time(search, at)?.max(self.locate(search, from)?);
-        let found = self.visit_behind(search, start, |_, batch| {
+        let found = self.visit_behind(search, &self.facts(), start, |_, batch| {
             if batch.next_offset > upto {
                 return Some(None);
             }
@@ -159,17 +161,17 @@ impl Segment {
     }
 
     /// Walks from the last indexed batch for which `is_before` holds, or from `from` if that lies
-    /// behind, and gives `visit` each batch until it answers.
+    /// behind, to the end that `facts` know, and gives `visit` each batch until it answers.
     fn visit_from<T>(
         &self,
         search: Search<'_>,
+        facts: &SegmentFacts,
         from: u64,
         is_before: impl Fn(OffsetEntry) -> bool,
         visit: impl Fn(u64, &BatchHeader) -> Option<T>,
     ) -> Result<Option<T>, StorageError> {
-        let facts = self.facts();
-        let start = self.start_before(search, &facts, from, &is_before);
-        match self.visit_at(search, &facts, start, &visit)? {
+        let start = self.start_before(search, facts, from, &is_before);
+        match self.visit_at(search, facts, start, &visit)? {
             Outcome::Found { answer, is_sparse } => {
                 if is_sparse {
                     self.rebuild_index(search.store, search.interval)?;
@@ -178,18 +180,20 @@ impl Segment {
             }
             Outcome::Distrusted => self.rebuild_index(search.store, search.interval)?,
         }
-        self.visit_behind(search, from, visit)
+        self.visit_behind(search, facts, from, visit)
     }
 
-    /// Walks from the batch at `position` and gives `visit` each batch until it answers.
+    /// Walks from the batch at `position` to the end that `facts` know, and gives `visit` each batch
+    /// until it answers.
     fn visit_behind<T>(
         &self,
         search: Search<'_>,
+        facts: &SegmentFacts,
         position: u64,
         visit: impl Fn(u64, &BatchHeader) -> Option<T>,
     ) -> Result<Option<T>, StorageError> {
         let start = Start { position, entry: None, is_from_file: false };
-        match self.visit_at(search, &self.facts(), start, &visit)? {
+        match self.visit_at(search, facts, start, &visit)? {
             Outcome::Found { answer, .. } => Ok(answer),
             Outcome::Distrusted => unreachable!("a walk without an entry trusts its start"),
         }

@@ -8,7 +8,7 @@ use strandline_model::Timestamp;
 use strandline_storage::BatchPiece;
 
 use super::fault::Moment;
-use super::{Fault, FileId, Operation, State};
+use super::{Fault, FileId, Meanwhile, Operation, State};
 use crate::disk::{DiskFile, read_exact_at};
 
 #[derive(Debug)]
@@ -33,6 +33,10 @@ impl DiskFile for TestFile {
     }
 
     fn read_at(&self, position: u64, buf: &mut [u8]) -> io::Result<usize> {
+        let meanwhile = self.state.lock().meanwhile.take();
+        if let Some(Meanwhile(other)) = meanwhile {
+            other();
+        }
         let mut state = self.state.lock();
         if state.meet(Moment::Read, self.id).is_some() {
             return Err(io::Error::other("injected: read"));

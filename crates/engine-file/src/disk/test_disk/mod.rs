@@ -13,6 +13,7 @@ mod replay;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -99,10 +100,20 @@ struct State {
     origin: Medium,
     history: Vec<Operation>,
     faults: Faults,
+    meanwhile: Option<Meanwhile>,
     capacity: Option<u64>,
     power_off_after: Option<usize>,
     locked: bool,
     now: Timestamp,
+}
+
+/// What another thread does while somebody reads.
+struct Meanwhile(Box<dyn FnOnce() + Send>);
+
+impl fmt::Debug for Meanwhile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Meanwhile")
+    }
 }
 
 #[derive(Debug)]
@@ -153,6 +164,7 @@ impl TestDisk {
             medium,
             history: Vec::new(),
             faults: Faults::default(),
+            meanwhile: None,
             capacity: None,
             power_off_after: None,
             locked: false,
@@ -188,6 +200,11 @@ impl TestDisk {
     /// its kind succeeded.
     pub fn inject(&self, path_contains: &str, skip: usize, fault: Fault) {
         self.state.lock().faults.arm(path_contains, skip, fault);
+    }
+
+    /// Runs `other` in the midst of the next read of a file, as another thread would.
+    pub fn during_next_read(&self, other: impl FnOnce() + Send + 'static) {
+        self.state.lock().meanwhile = Some(Meanwhile(Box::new(other)));
     }
 
     /// Takes back all faults that have not happened.

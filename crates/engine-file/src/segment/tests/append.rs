@@ -209,3 +209,20 @@ fn a_reader_at_the_end_needs_no_disk() {
     assert!(log.read_at_once(next, end, limit(1 << 20, Minimum::OneBatch)).is_some());
     assert!(log.read_at_once(next.next(), end, limit(1 << 20, Minimum::OneBatch)).is_none());
 }
+
+#[test]
+fn what_is_appended_during_a_read_is_no_part_of_it() {
+    let disk = TestDisk::new();
+    let store = store_on(&disk);
+    let pairs = |at: i64| [batch(at, 2, 30, at), batch(at + 2, 2, 30, at)];
+    let first = open_empty(&store);
+    append(&first, &pairs(0));
+
+    // Known by its facts alone: the read must walk, and the segment grows while it does.
+    let log = Arc::new(reopen(&store, &first));
+    let grows = Arc::clone(&log);
+    disk.during_next_read(move || append(&grows, &pairs(4)));
+    let read = log.read(Offset::ZERO, Offset::new(3), limit(1 << 20, Minimum::Nothing)).unwrap();
+    assert_eq!(read.read_to_memory().unwrap(), bytes_of(&pairs(0)));
+    assert_eq!(log.written_end(), Offset::new(8));
+}
