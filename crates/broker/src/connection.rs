@@ -179,6 +179,20 @@ impl Connection {
                 let request: describe_topic_partitions::Request = decode(body, api)?;
                 reply(api, id, &api::describe_topic_partitions::handle(broker, &request))
             }
+            ApiKey::OffsetCommit
+            | ApiKey::OffsetFetch
+            | ApiKey::FindCoordinator
+            | ApiKey::LeaveGroup
+            | ApiKey::DescribeGroups
+            | ApiKey::ListGroups
+            | ApiKey::DeleteRecords
+            | ApiKey::DeleteGroups
+            | ApiKey::IncrementalAlterConfigs
+            | ApiKey::OffsetDelete
+            | ApiKey::ConsumerGroupDescribe
+            | ApiKey::ListConfigResources => {
+                unreachable!("a header names none but served APIs")
+            }
         };
         Ok(replied?)
     }

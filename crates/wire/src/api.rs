@@ -16,12 +16,26 @@ pub enum ApiKey {
     ListOffsets = 2,
     /// Describes brokers and topics; may create topics.
     Metadata = 3,
+    /// Commits offsets of a group.
+    OffsetCommit = 8,
+    /// Reads committed offsets of groups.
+    OffsetFetch = 9,
+    /// Finds the broker that coordinates a group.
+    FindCoordinator = 10,
+    /// Removes members from a group of the classic protocol.
+    LeaveGroup = 13,
+    /// Describes groups of the classic protocol.
+    DescribeGroups = 15,
+    /// Lists groups of all kinds.
+    ListGroups = 16,
     /// Says what is served. The first request of a connection.
     ApiVersions = 18,
     /// Creates topics.
     CreateTopics = 19,
     /// Deletes topics.
     DeleteTopics = 20,
+    /// Deletes the oldest records of partitions.
+    DeleteRecords = 21,
     /// Gives a producer its id and epoch.
     InitProducerId = 22,
     /// Finds where a leader epoch ends.
@@ -30,8 +44,18 @@ pub enum ApiKey {
     DescribeConfigs = 32,
     /// Adds partitions to topics.
     CreatePartitions = 37,
+    /// Deletes groups that have no members.
+    DeleteGroups = 42,
+    /// Changes configuration, key by key.
+    IncrementalAlterConfigs = 44,
+    /// Deletes committed offsets of a group.
+    OffsetDelete = 47,
     /// Describes the cluster.
     DescribeCluster = 60,
+    /// Describes groups of the consumer protocol (KIP-848).
+    ConsumerGroupDescribe = 69,
+    /// Lists what has configuration of its own.
+    ListConfigResources = 74,
     /// Describes topics, page by page.
     DescribeTopicPartitions = 75,
 }
@@ -92,6 +116,22 @@ static SERVED: [ServedApi; 13] = [
     row(ApiKey::DescribeTopicPartitions, 0, 0, 0),
 ];
 
+/// Spoken by our client, served by other brokers only.
+static SPOKEN: [ServedApi; 12] = [
+    row(ApiKey::OffsetCommit, 2, 10, 8),
+    row(ApiKey::OffsetFetch, 1, 10, 6),
+    row(ApiKey::FindCoordinator, 0, 6, 3),
+    row(ApiKey::LeaveGroup, 0, 5, 4),
+    row(ApiKey::DescribeGroups, 0, 6, 5),
+    row(ApiKey::ListGroups, 0, 5, 3),
+    row(ApiKey::DeleteRecords, 0, 2, 2),
+    row(ApiKey::DeleteGroups, 0, 2, 2),
+    row(ApiKey::IncrementalAlterConfigs, 0, 1, 1),
+    row(ApiKey::OffsetDelete, 0, 0, 1),
+    row(ApiKey::ConsumerGroupDescribe, 0, 1, 0),
+    row(ApiKey::ListConfigResources, 0, 1, 0),
+];
+
 /// The served APIs, by key.
 pub const fn served() -> &'static [ServedApi] {
     &SERVED
@@ -118,14 +158,26 @@ impl ApiKey {
             Self::Fetch => "Fetch",
             Self::ListOffsets => "ListOffsets",
             Self::Metadata => "Metadata",
+            Self::OffsetCommit => "OffsetCommit",
+            Self::OffsetFetch => "OffsetFetch",
+            Self::FindCoordinator => "FindCoordinator",
+            Self::LeaveGroup => "LeaveGroup",
+            Self::DescribeGroups => "DescribeGroups",
+            Self::ListGroups => "ListGroups",
             Self::ApiVersions => "ApiVersions",
             Self::CreateTopics => "CreateTopics",
             Self::DeleteTopics => "DeleteTopics",
+            Self::DeleteRecords => "DeleteRecords",
             Self::InitProducerId => "InitProducerId",
             Self::OffsetForLeaderEpoch => "OffsetForLeaderEpoch",
             Self::DescribeConfigs => "DescribeConfigs",
             Self::CreatePartitions => "CreatePartitions",
+            Self::DeleteGroups => "DeleteGroups",
+            Self::IncrementalAlterConfigs => "IncrementalAlterConfigs",
+            Self::OffsetDelete => "OffsetDelete",
             Self::DescribeCluster => "DescribeCluster",
+            Self::ConsumerGroupDescribe => "ConsumerGroupDescribe",
+            Self::ListConfigResources => "ListConfigResources",
             Self::DescribeTopicPartitions => "DescribeTopicPartitions",
         }
     }
@@ -133,9 +185,18 @@ impl ApiKey {
     /// Its row of the table.
     ///
     /// # Panics
-    /// Never: a test walks every key.
+    /// For an API that only our client speaks.
     pub fn served(self) -> &'static ServedApi {
-        SERVED.iter().find(|row| row.key == self).expect("every key has its row")
+        SERVED.iter().find(|row| row.key == self).expect("a served API has its row")
+    }
+
+    /// The versions that our client speaks: those that are served, where the API is.
+    ///
+    /// # Panics
+    /// Never: every key stands in one of the tables, and a test walks both.
+    pub fn spoken(self) -> &'static ServedApi {
+        let mut rows = SERVED.iter().chain(&SPOKEN);
+        rows.find(|row| row.key == self).expect("every key has its row")
     }
 }
 
@@ -191,6 +252,17 @@ mod tests {
             assert!(row.advertised_from <= row.min_version, "{}", row.key);
             assert!(row.min_version <= row.max_version, "{}", row.key);
             assert_eq!(row.key.served(), row);
+        }
+    }
+
+    #[test]
+    fn what_only_our_client_speaks_is_not_served() {
+        assert!(SPOKEN.is_sorted_by_key(|row| row.key));
+        for row in &SPOKEN {
+            assert!(row.min_version <= row.max_version, "{}", row.key);
+            assert_eq!(row.key.spoken(), row);
+            assert!(served().iter().all(|served| served.key != row.key), "{}", row.key);
+            assert_eq!(lookup(row.key.number(), row.max_version), Lookup::UnknownKey);
         }
     }
 

@@ -1,4 +1,4 @@
-//! The messages of the served APIs, as the generated codec has them, behind one trait.
+//! The messages of the APIs that are served or spoken, as the generated codec has them, behind one trait.
 //!
 //! Each API is a module with `Request`, `Response` and the structures inside them. Produce and
 //! Fetch have codecs of their own for the broker's side (they must not copy records); the generated
@@ -33,7 +33,7 @@ pub trait Request: Message {
     type Response: Message;
 }
 
-// A macro because the twenty-six types are foreign, have the same methods and no common trait.
+// A macro because the types are foreign, have the same methods and no common trait.
 macro_rules! messages {
     ($($key:ident: $request:ty => $response:ty;)*) => {$(
         impl Request for $request {
@@ -86,6 +86,19 @@ messages! {
     DescribeCluster: describe_cluster::Request => describe_cluster::Response;
     DescribeTopicPartitions:
         describe_topic_partitions::Request => describe_topic_partitions::Response;
+    OffsetCommit: offset_commit::Request => offset_commit::Response;
+    OffsetFetch: offset_fetch::Request => offset_fetch::Response;
+    FindCoordinator: find_coordinator::Request => find_coordinator::Response;
+    LeaveGroup: leave_group::Request => leave_group::Response;
+    DescribeGroups: describe_groups::Request => describe_groups::Response;
+    ListGroups: list_groups::Request => list_groups::Response;
+    DeleteRecords: delete_records::Request => delete_records::Response;
+    DeleteGroups: delete_groups::Request => delete_groups::Response;
+    IncrementalAlterConfigs:
+        incremental_alter_configs::Request => incremental_alter_configs::Response;
+    OffsetDelete: offset_delete::Request => offset_delete::Response;
+    ConsumerGroupDescribe: consumer_group_describe::Request => consumer_group_describe::Response;
+    ListConfigResources: list_config_resources::Request => list_config_resources::Response;
 }
 
 /// Finds offsets by time.
@@ -191,5 +204,120 @@ pub mod describe_topic_partitions {
     pub use kacrab_protocol::generated::describe_topic_partitions_response::{
         Cursor, DescribeTopicPartitionsResponseData as Response,
         DescribeTopicPartitionsResponsePartition, DescribeTopicPartitionsResponseTopic,
+    };
+}
+
+/// Commits offsets of a group.
+pub mod offset_commit {
+    pub use kacrab_protocol::generated::offset_commit_request::{
+        OffsetCommitRequestData as Request, OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+    };
+    pub use kacrab_protocol::generated::offset_commit_response::{
+        OffsetCommitResponseData as Response, OffsetCommitResponsePartition,
+        OffsetCommitResponseTopic,
+    };
+}
+
+/// Reads committed offsets of groups.
+pub mod offset_fetch {
+    pub use kacrab_protocol::generated::offset_fetch_request::{
+        OffsetFetchRequestData as Request, OffsetFetchRequestGroup, OffsetFetchRequestTopic,
+        OffsetFetchRequestTopics,
+    };
+    pub use kacrab_protocol::generated::offset_fetch_response::{
+        OffsetFetchResponseData as Response, OffsetFetchResponseGroup,
+        OffsetFetchResponsePartition, OffsetFetchResponsePartitions, OffsetFetchResponseTopic,
+        OffsetFetchResponseTopics,
+    };
+}
+
+/// Finds the broker that coordinates a group.
+pub mod find_coordinator {
+    pub use kacrab_protocol::generated::find_coordinator_request::FindCoordinatorRequestData as Request;
+    pub use kacrab_protocol::generated::find_coordinator_response::{
+        Coordinator, FindCoordinatorResponseData as Response,
+    };
+}
+
+/// Removes members from a group of the classic protocol.
+pub mod leave_group {
+    pub use kacrab_protocol::generated::leave_group_request::{
+        LeaveGroupRequestData as Request, MemberIdentity,
+    };
+    pub use kacrab_protocol::generated::leave_group_response::{
+        LeaveGroupResponseData as Response, MemberResponse,
+    };
+}
+
+/// Describes groups of the classic protocol.
+pub mod describe_groups {
+    pub use kacrab_protocol::generated::describe_groups_request::DescribeGroupsRequestData as Request;
+    pub use kacrab_protocol::generated::describe_groups_response::{
+        DescribeGroupsResponseData as Response, DescribedGroup, DescribedGroupMember,
+    };
+}
+
+/// Lists groups of all kinds.
+pub mod list_groups {
+    pub use kacrab_protocol::generated::list_groups_request::ListGroupsRequestData as Request;
+    pub use kacrab_protocol::generated::list_groups_response::{
+        ListGroupsResponseData as Response, ListedGroup,
+    };
+}
+
+/// Deletes the oldest records of partitions.
+pub mod delete_records {
+    pub use kacrab_protocol::generated::delete_records_request::{
+        DeleteRecordsPartition, DeleteRecordsRequestData as Request, DeleteRecordsTopic,
+    };
+    pub use kacrab_protocol::generated::delete_records_response::{
+        DeleteRecordsPartitionResult, DeleteRecordsResponseData as Response,
+        DeleteRecordsTopicResult,
+    };
+}
+
+/// Deletes groups that have no members.
+pub mod delete_groups {
+    pub use kacrab_protocol::generated::delete_groups_request::DeleteGroupsRequestData as Request;
+    pub use kacrab_protocol::generated::delete_groups_response::{
+        DeletableGroupResult, DeleteGroupsResponseData as Response,
+    };
+}
+
+/// Changes configuration, key by key.
+pub mod incremental_alter_configs {
+    pub use kacrab_protocol::generated::incremental_alter_configs_request::{
+        AlterConfigsResource, AlterableConfig, IncrementalAlterConfigsRequestData as Request,
+    };
+    pub use kacrab_protocol::generated::incremental_alter_configs_response::{
+        AlterConfigsResourceResponse, IncrementalAlterConfigsResponseData as Response,
+    };
+}
+
+/// Deletes committed offsets of a group.
+pub mod offset_delete {
+    pub use kacrab_protocol::generated::offset_delete_request::{
+        OffsetDeleteRequestData as Request, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic,
+    };
+    pub use kacrab_protocol::generated::offset_delete_response::{
+        OffsetDeleteResponseData as Response, OffsetDeleteResponsePartition,
+        OffsetDeleteResponseTopic,
+    };
+}
+
+/// Describes groups of the consumer protocol.
+pub mod consumer_group_describe {
+    pub use kacrab_protocol::generated::consumer_group_describe_request::ConsumerGroupDescribeRequestData as Request;
+    pub use kacrab_protocol::generated::consumer_group_describe_response::{
+        Assignment, ConsumerGroupDescribeResponseData as Response, DescribedGroup, Member,
+        TopicPartitions,
+    };
+}
+
+/// Lists what has configuration of its own.
+pub mod list_config_resources {
+    pub use kacrab_protocol::generated::list_config_resources_request::ListConfigResourcesRequestData as Request;
+    pub use kacrab_protocol::generated::list_config_resources_response::{
+        ConfigResource, ListConfigResourcesResponseData as Response,
     };
 }

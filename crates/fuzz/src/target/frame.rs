@@ -6,10 +6,12 @@ use std::fs;
 use bytes::{BufMut as _, BytesMut};
 use strandline_model::ByteCount;
 use strandline_wire::{
-    Api, ApiKey, Arrival, DecodeError, FrameLimits, Message, api_versions, create_partitions,
-    create_topics, delete_topics, describe_cluster, describe_configs, describe_topic_partitions,
-    fetch, init_producer_id, list_offsets, metadata, next_request, offset_for_leader_epoch,
-    produce, served,
+    Api, ApiKey, Arrival, DecodeError, FrameLimits, Message, api_versions, consumer_group_describe,
+    create_partitions, create_topics, delete_groups, delete_records, delete_topics,
+    describe_cluster, describe_configs, describe_groups, describe_topic_partitions, fetch,
+    find_coordinator, incremental_alter_configs, init_producer_id, leave_group,
+    list_config_resources, list_groups, list_offsets, metadata, next_request, offset_commit,
+    offset_delete, offset_fetch, offset_for_leader_epoch, produce, served,
 };
 
 use super::{Target, kind_of, magnitude};
@@ -90,6 +92,18 @@ fn body_kind(api: Api, body: BytesMut) -> String {
         ApiKey::CreatePartitions => again::<create_partitions::Request>(api, body),
         ApiKey::DescribeCluster => again::<describe_cluster::Request>(api, body),
         ApiKey::DescribeTopicPartitions => again::<describe_topic_partitions::Request>(api, body),
+        ApiKey::OffsetCommit => again::<offset_commit::Request>(api, body),
+        ApiKey::OffsetFetch => again::<offset_fetch::Request>(api, body),
+        ApiKey::FindCoordinator => again::<find_coordinator::Request>(api, body),
+        ApiKey::LeaveGroup => again::<leave_group::Request>(api, body),
+        ApiKey::DescribeGroups => again::<describe_groups::Request>(api, body),
+        ApiKey::ListGroups => again::<list_groups::Request>(api, body),
+        ApiKey::DeleteRecords => again::<delete_records::Request>(api, body),
+        ApiKey::DeleteGroups => again::<delete_groups::Request>(api, body),
+        ApiKey::IncrementalAlterConfigs => again::<incremental_alter_configs::Request>(api, body),
+        ApiKey::OffsetDelete => again::<offset_delete::Request>(api, body),
+        ApiKey::ConsumerGroupDescribe => again::<consumer_group_describe::Request>(api, body),
+        ApiKey::ListConfigResources => again::<list_config_resources::Request>(api, body),
     };
     read.unwrap_or_else(|error| format!("{error:?}"))
 }

@@ -27,6 +27,7 @@ pub(crate) fn decode(body: BytesMut, api: Api) -> Result<(), DecodeError> {
         ApiKey::CreatePartitions => generated::<create_partitions::Request>,
         ApiKey::DescribeCluster => generated::<describe_cluster::Request>,
         ApiKey::DescribeTopicPartitions => generated::<describe_topic_partitions::Request>,
+        other => unreachable!("{other} is not served"),
     };
     decode(body, api)
 }

@@ -82,6 +82,7 @@ fn rewrite_request(header: &RequestHeader, body: BytesMut) -> BytesMut {
         ApiKey::CreatePartitions => generated::<create_partitions::Request>,
         ApiKey::DescribeCluster => generated::<describe_cluster::Request>,
         ApiKey::DescribeTopicPartitions => generated::<describe_topic_partitions::Request>,
+        other => unreachable!("{other} is not served"),
     };
     rewrite(header, body)
 }
@@ -117,6 +118,7 @@ fn rewrite_response(api: Api, frame: Bytes) -> BytesMut {
         ApiKey::CreatePartitions => generated::<create_partitions::Response>,
         ApiKey::DescribeCluster => generated::<describe_cluster::Response>,
         ApiKey::DescribeTopicPartitions => generated::<describe_topic_partitions::Response>,
+        other => unreachable!("{other} is not served"),
     };
     rewrite(api, frame)
 }
