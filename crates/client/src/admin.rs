@@ -1,9 +1,11 @@
-//! Topics: create, delete, grow, read their configuration.
+//! Topics: create, delete, grow, trim.
 
 use strandline_wire::{
-    KafkaString, create_partitions, create_topics, delete_topics, describe_configs,
+    KafkaString, create_partitions, create_topics, delete_records, delete_topics,
 };
 
+use crate::client::subject_of;
+use crate::offsets::no_answer;
 use crate::{Client, ClientError};
 
 /// A topic to be created.
@@ -35,19 +37,6 @@ pub struct TopicOutcome<T> {
     pub name: String,
     /// How it went.
     pub result: Result<T, ClientError>,
-}
-
-/// One key of a topic's configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigEntry {
-    /// The key.
-    pub name: String,
-    /// Its value; `None` for one that the broker keeps to itself.
-    pub value: Option<String>,
-    /// Where the value comes from, by Kafka's number: 1 is the topic itself, 5 the default.
-    pub source: i8,
-    /// Whether it can't be changed.
-    pub read_only: bool,
 }
 
 impl Client {
@@ -142,32 +131,36 @@ impl Client {
         Ok(())
     }
 
-    /// The whole configuration of a topic, defaults included.
-    pub async fn topic_config(&mut self, topic: &str) -> Result<Vec<ConfigEntry>, ClientError> {
-        const RESOURCE_TOPIC: i8 = 2;
-        let request = describe_configs::Request {
-            resources: vec![describe_configs::DescribeConfigsResource {
-                resource_type: RESOURCE_TOPIC,
-                resource_name: KafkaString::from(topic.to_owned()),
-                configuration_keys: None,
+    /// Deletes the records of a partition before an offset; the first offset that is left.
+    pub async fn delete_records(
+        &mut self,
+        topic: &str,
+        partition: i32,
+        before: i64,
+    ) -> Result<i64, ClientError> {
+        let name = KafkaString::from(topic.to_owned());
+        let timeout_ms = self.timeout_ms();
+        let request = |_, _| delete_records::Request {
+            topics: vec![delete_records::DeleteRecordsTopic {
+                name: name.clone(),
+                partitions: vec![delete_records::DeleteRecordsPartition {
+                    partition_index: partition,
+                    offset: before,
+                    ..Default::default()
+                }],
                 ..Default::default()
             }],
+            timeout_ms,
             ..Default::default()
         };
-        let response = self.call(&request).await?;
-        let mut entries = Vec::new();
-        for result in response.results {
-            let message = result.error_message.as_ref().map(KafkaString::as_str);
-            check_topic(result.error_code, topic, message)?;
-            entries.extend(result.configs.into_iter().map(|entry| ConfigEntry {
-                name: entry.name.to_string(),
-                value: entry.value.map(|value| value.to_string()),
-                source: entry.config_source,
-                read_only: entry.read_only,
-            }));
-        }
-        entries.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(entries)
+        let answer = |response: delete_records::Response| {
+            let partitions = response.topics.first().map(|topic| topic.partitions.as_slice());
+            let answer =
+                partitions.and_then(<[_]>::first).ok_or_else(|| no_answer(topic, partition))?;
+            ClientError::check(answer.error_code, || subject_of(topic, partition), None)?;
+            Ok(answer.low_watermark)
+        };
+        self.call_leader(topic, partition, false, request, answer).await
     }
 
     /// The call's timeout as requests carry it.

@@ -188,6 +188,16 @@ impl Client {
         Ok(self.others.get_mut(&node_id).expect("it is there or was just opened"))
     }
 
+    /// Whether the cluster has described this broker.
+    pub(crate) fn knows_broker(&self, node_id: i32) -> bool {
+        self.brokers.contains_key(&node_id)
+    }
+
+    /// Notes where a broker says that it listens.
+    pub(crate) fn learn_broker(&mut self, node_id: i32, address: Address) {
+        self.brokers.insert(node_id, address);
+    }
+
     /// Gives up the connection to a broker after it broke.
     pub(crate) fn lose(&mut self, node_id: i32) {
         if self.others.remove(&node_id).is_none() {

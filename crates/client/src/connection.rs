@@ -34,7 +34,8 @@ pub struct Connection {
     address: Address,
     stream: TcpStream,
     client_id: KafkaString,
-    served: Vec<api_versions::ApiVersion>,
+    /// What the broker said that it serves.
+    said: api_versions::Response,
     next_correlation_id: i32,
     in_flight: VecDeque<Sent>,
     to_write: BytesMut,
@@ -72,7 +73,7 @@ impl Connection {
             address: address.clone(),
             stream,
             client_id: KafkaString::from(config.client_id.clone()),
-            served: Vec::new(),
+            said: api_versions::Response::default(),
             next_correlation_id: 0,
             in_flight: VecDeque::new(),
             to_write: BytesMut::new(),
@@ -81,7 +82,7 @@ impl Connection {
                 .unwrap_or(usize::MAX),
         };
         match timeout_at(deadline, connection.negotiate()).await {
-            Ok(Ok(served)) => connection.served = served,
+            Ok(Ok(said)) => connection.said = said,
             Ok(Err(error)) => return Err(error),
             Err(_) => {
                 let doing = ApiKey::ApiVersions;
@@ -97,10 +98,16 @@ impl Connection {
         &self.address
     }
 
+    /// What the broker said that it serves.
+    pub(crate) const fn said(&self) -> &api_versions::Response {
+        &self.said
+    }
+
     /// The newest version of `key` that both sides know, at most `at_most`.
     pub fn version(&self, key: ApiKey, at_most: i16) -> Result<Api, ClientError> {
-        let ours = key.served();
-        self.served
+        let ours = key.spoken();
+        self.said
+            .api_keys
             .iter()
             .find(|theirs| theirs.api_key == key.number())
             .map(|theirs| {
@@ -190,7 +197,7 @@ impl Connection {
     }
 
     /// `ApiVersions` in our newest version, or in the newest that the broker has (KIP-511).
-    async fn negotiate(&mut self) -> Result<Vec<api_versions::ApiVersion>, ClientError> {
+    async fn negotiate(&mut self) -> Result<api_versions::Response, ClientError> {
         let ours = ApiKey::ApiVersions.served();
         let mut version = ours.max_version;
         // Twice is enough: the answer to the first request says what the second has to be.
@@ -206,7 +213,7 @@ impl Connection {
             if response.error_code != ErrorCode::UNSUPPORTED_VERSION.get() {
                 let subject = || format!("{} ApiVersions", self.address);
                 ClientError::check(response.error_code, subject, None)?;
-                return Ok(response.api_keys);
+                return Ok(response);
             }
             let theirs = response.api_keys.iter().find(|row| row.api_key == ours.key.number());
             version = theirs.map_or(0, |row| row.max_version).clamp(0, version);

@@ -3,8 +3,8 @@
 //! It works with any Kafka broker of version 2.1 or newer, in the newest versions that both sides
 //! know. It is no producer for applications: batches are built and sent by one task, and nothing
 //! happens behind the caller's back. What it does on its own, a bounded number of times within the
-//! call's deadline, is look up leaders again when a broker says that it is not one, and ask again for
-//! a producer id while a broker is starting.
+//! call's deadline, is look up leaders and coordinators again when a broker says that it is not one,
+//! and ask again while a broker is starting.
 //!
 //! ```no_run
 //! use strandline_client::{Acks, Client, Config, Producer, ProducerSettings, SizeLimits};
@@ -26,22 +26,32 @@
 
 mod address;
 mod admin;
+mod assignment;
 mod client;
 mod cluster;
+mod committed;
 mod config;
+mod configs;
 mod connection;
+mod coordinator;
 mod error;
+mod features;
 mod fetch;
+mod group;
 mod offsets;
 mod producer;
 
 pub use address::{Address, ParseAddressError};
-pub use admin::{ConfigEntry, CreatedTopic, NewTopic, TopicOutcome};
+pub use admin::{CreatedTopic, NewTopic, TopicOutcome};
 pub use client::Client;
 pub use cluster::{Broker, Cluster, Partition, Topic};
+pub use committed::{CommittedOffset, PartitionOutcome};
 pub use config::Config;
+pub use configs::{ConfigChange, ConfigEntry, ConfigResource};
 pub use connection::{Connection, Sent};
 pub use error::{ClientError, Origin};
+pub use features::{ApiRange, Feature, NodeVersions};
 pub use fetch::{ConsumedRecord, Fetched, FetchedBatches, SizeLimits};
-pub use offsets::{FoundOffset, OffsetAt};
+pub use group::{Group, GroupKind, GroupMember, ListedGroup};
+pub use offsets::{FoundOffset, OffsetAt, OffsetQuestion};
 pub use producer::{Acks, Appended, Producer, ProducerSettings};
