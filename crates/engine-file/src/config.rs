@@ -24,6 +24,12 @@ pub struct FileEngineConfig {
     pub journal_cap: ByteCount,
     /// Live bytes of the journal at which a checkpoint begins.
     pub checkpoint_at: ByteCount,
+    /// Bytes of one log in one group from which they are written to its segment only, which is synced
+    /// with the group, instead of to the journal too.
+    pub direct_min: ByteCount,
+    /// Bytes written so since the last checkpoint at which one begins: a start compares them with
+    /// what the journal says of them.
+    pub direct_checkpoint_at: ByteCount,
     /// Bytes of entries that one group may carry; one that is larger goes alone.
     pub group_max: ByteCount,
     /// Bytes of rows that one metadata commit may carry.
@@ -53,6 +59,8 @@ impl FileEngineConfig {
             journal_file: ByteCount::mib(64),
             journal_cap: ByteCount::mib(512),
             checkpoint_at: ByteCount::mib(128),
+            direct_min: ByteCount::kib(512),
+            direct_checkpoint_at: ByteCount::mib(512),
             group_max: ByteCount::mib(4),
             commit_max: ByteCount::mib(32),
             queue_max: ByteCount::mib(8),
@@ -71,6 +79,8 @@ impl FileEngineConfig {
             journal_file: ByteCount::new(16 * BLOCK_BYTES),
             journal_cap: ByteCount::new(256 * BLOCK_BYTES),
             checkpoint_at: ByteCount::new(64 * BLOCK_BYTES),
+            direct_min: ByteCount::kib(4),
+            direct_checkpoint_at: ByteCount::kib(256),
             group_max: ByteCount::kib(16),
             commit_max: ByteCount::mib(2),
             queue_max: ByteCount::kib(256),

@@ -8,7 +8,7 @@ use strandline_storage::{CommitError, Durability, Expectation, StorageError};
 
 use super::Committer;
 use super::group::{Answer, Placed};
-use crate::journal::group::AppendHead;
+use crate::journal::group::APPEND_OVERHEAD_BYTES;
 use crate::live::LiveLog;
 use crate::queue::{Item, PendingAppend, PendingChange, Wait};
 use crate::tables::{self, TableNumber};
@@ -18,7 +18,8 @@ impl Committer {
     pub(super) fn compose(&mut self) {
         self.builder.begin();
         self.work.begin();
-        while self.builder.whole_bytes() < self.shared.config.group_max.get() {
+        let group_max = self.shared.config.group_max.get();
+        while self.builder.whole_bytes() + self.work.append_bytes < group_max {
             let Some(item) = self.items.pop_front() else { break };
             match item {
                 Item::Append(append) => self.compose_append(append),
@@ -66,17 +67,7 @@ impl Committer {
             Durability::Interval(within) => self.note_interval(within),
             Durability::Never => {}
         }
-        let head = AppendHead {
-            partition: log.id,
-            leader_epoch: log.epoch,
-            base_offset: batches.base_offset(),
-            next_offset: batches.next_offset(),
-            max_timestamp: batches.max_timestamp(),
-            appended_at: batches.appended_at(),
-            segment: place.segment,
-            position: place.position,
-        };
-        self.builder.append(&head, batches.bytes());
+        self.work.append_bytes += batches.size().get() + APPEND_OVERHEAD_BYTES;
         self.appended_since_space_check += batches.size().get();
         self.work.appends.push(Placed { log, batches, place, completion });
     }

@@ -27,6 +27,7 @@ impl Committer {
     fn freeze(&mut self, mark: StopMark) -> Frozen {
         // So that the sequence never goes back below what a snapshot says that it holds.
         self.sync_published();
+        self.direct_bytes = 0;
         if self.healing == Healing::Wanted {
             self.healing = Healing::Begun;
         }

@@ -2,12 +2,14 @@
 //!
 //! It takes everything that waits, writes one group to the journal, writes the segments, syncs the
 //! journal once, publishes, and begins again. There is no timer: while one group is being synced the
-//! next one gathers.
+//! next one gathers. What is much of one log skips the journal: its segments are written and synced
+//! before the group, which only names it.
 //!
 //! # Invariants
 //! - Nothing is published, and nobody is answered, before the group that carries it is as durable as
 //!   its policy asks. An answer that reveals another's change waits for that change's group.
 //! - An append is published only when its segment write has succeeded too.
+//! - The journal names no bytes in a segment that are not durable there.
 //! - Between two groups everything that was published is in its segment and in the rows or in the
 //!   `changed` facts of a log in `dirty`.
 //! - After a failed write or sync of the journal the file is never written again; what was published
@@ -46,6 +48,8 @@ pub(crate) struct Committer {
     sync_by: Option<Instant>,
     healing: Healing,
     appended_since_space_check: u64,
+    /// Bytes that a start would have to compare with their entries.
+    direct_bytes: u64,
     /// A checkpoint was asked for and has not ended.
     checkpointing: bool,
     /// Why there is no journal any more.
@@ -74,6 +78,7 @@ impl Committer {
             sync_by: None,
             healing: Healing::No,
             appended_since_space_check: 0,
+            direct_bytes: 0,
             checkpointing: false,
             fatal: None,
         }
@@ -115,6 +120,15 @@ impl Committer {
         if let Some(fatal) = self.fatal.clone() {
             return self.fail_group(&fatal);
         }
+        self.work.gather_runs(self.shared.config.direct_min.get());
+        match self.work.write_direct() {
+            Ok(bytes) => self.direct_bytes += bytes,
+            // As when a checkpoint can't sync: what was written before may be hit too.
+            Err(error) => {
+                self.end(error.clone());
+                return self.fail_group(&error);
+            }
+        }
         match self.write_and_sync() {
             Ok(()) => self.publish(),
             Err(WriteFailure::NoFile(error)) => {
@@ -133,10 +147,11 @@ impl Committer {
     }
 
     fn write_and_sync(&mut self) -> Result<(), WriteFailure> {
+        self.work.journal_appends(&mut self.builder);
         if !self.builder.is_empty() {
             self.writer.write(&mut self.builder)?;
         }
-        self.work.write_segments();
+        self.work.write_journaled();
         let is_late = self.sync_by.is_some_and(|by| by <= Instant::now());
         if self.work.wants_sync || is_late {
             self.sync_journal().map_err(WriteFailure::Broken)?;
@@ -206,8 +221,9 @@ impl Committer {
         let live_bytes = self.writer.live_bytes();
         self.shared.queue.set_live_bytes(live_bytes);
         let config = &self.shared.config;
-        let is_due =
-            live_bytes >= config.checkpoint_at.get() || self.shared.segments.has_many_unsynced();
+        let is_due = live_bytes >= config.checkpoint_at.get()
+            || self.direct_bytes >= config.direct_checkpoint_at.get()
+            || self.shared.segments.has_many_unsynced();
         if is_due && !self.checkpointing {
             self.checkpointing = true;
             self.shared.checkpoints.request();

@@ -77,7 +77,10 @@ pub trait DiskFile: Debug + Send + Sync {
     /// Cuts the file, or lengthens it with zeros.
     fn set_len(&self, length: u64) -> io::Result<()>;
 
-    /// Makes all bytes written so far, and the length, durable. Never call it again after an error.
+    /// Makes all bytes written so far, and the length, durable.
+    ///
+    /// Callers wait for each other; once it failed for one of them it fails for all who hold this
+    /// file.
     fn sync_data(&self) -> io::Result<()>;
 
     /// Writes zeros over `[position, position + length)`, so that later writes there allocate

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
+use parking_lot::Mutex;
 use rustix::fs::{Advice, fadvise, statvfs};
 use strandline_model::{ByteCount, Timestamp};
 use strandline_storage::{BatchPiece, FileRegion};
@@ -68,7 +69,8 @@ impl Disk for RealDisk {
                 options.create(true).truncate(false);
             }
         }
-        Ok(Arc::new(RealFile { file: Arc::new(options.open(self.root.join(path))?) }))
+        let file = Arc::new(options.open(self.root.join(path))?);
+        Ok(Arc::new(RealFile { file, sync: Mutex::new(SyncState::Sound) }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -138,6 +140,16 @@ impl Disk for RealDisk {
 struct RealFile {
     /// Counts the regions that readers hold.
     file: Arc<File>,
+    /// Held while it is synced.
+    sync: Mutex<SyncState>,
+}
+
+/// Whether syncs of a file mean anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SyncState {
+    Sound,
+    /// One failed. The system tells one caller of each error and calls the pages clean for the others.
+    Failed,
 }
 
 impl DiskFile for RealFile {
@@ -192,7 +204,11 @@ impl DiskFile for RealFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.file.sync_data()
+        let mut sync = self.sync.lock();
+        if *sync == SyncState::Failed {
+            return Err(io::Error::other("an earlier sync of this file failed"));
+        }
+        self.file.sync_data().inspect_err(|_| *sync = SyncState::Failed)
     }
 
     fn write_zeros(&self, position: u64, length: u64) -> io::Result<()> {

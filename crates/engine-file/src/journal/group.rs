@@ -18,6 +18,8 @@ const CHECKED_FROM: usize = 8;
 const ENTRY_HEADER_BYTES: usize = 8;
 /// Bytes of an append entry before its batches.
 const APPEND_BYTES: usize = 72;
+/// Bytes of a written entry behind its [`AppendHead`].
+const WRITTEN_BYTES: usize = 8;
 /// What an append costs in the journal beside its batches.
 pub(crate) const APPEND_OVERHEAD_BYTES: u64 = (ENTRY_HEADER_BYTES + APPEND_BYTES) as u64;
 
@@ -42,10 +44,31 @@ pub(crate) struct AppendHead {
     pub(crate) position: u64,
 }
 
+/// Batches that stand in their segment, synced before the entry that names them was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WrittenBytes {
+    pub(crate) length: u32,
+    pub(crate) checksum: u32,
+}
+
+impl WrittenBytes {
+    /// Of batches, which one request carries: they are smaller than 4 GiB.
+    pub(crate) fn of(batches: &[u8]) -> Self {
+        let length = u32::try_from(batches.len()).expect("an append is smaller than 4 GiB");
+        Self { length, checksum: crc32c(batches) }
+    }
+
+    /// Whether these are the bytes.
+    pub(crate) fn are(self, bytes: &[u8]) -> bool {
+        bytes.len() as u64 == u64::from(self.length) && crc32c(bytes) == self.checksum
+    }
+}
+
 /// One entry of a group that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     Append(AppendHead, Bytes),
+    Written(AppendHead, WrittenBytes),
     Put(TableNumber, Bytes, Bytes),
     Delete(TableNumber, Bytes),
     Checkpoint(GroupSequence),
@@ -83,6 +106,24 @@ impl GroupBuilder {
 
     pub(crate) fn append(&mut self, head: &AppendHead, batches: &Bytes) {
         self.entry(1, APPEND_BYTES + batches.len());
+        self.append_head(head);
+        if batches.len() < COPY_BYTES_MAX {
+            self.push(batches);
+        } else {
+            self.length += batches.len();
+            self.pieces.push(Piece::Large(batches.clone()));
+        }
+    }
+
+    /// An append whose batches are durable in their segment.
+    pub(crate) fn written(&mut self, head: &AppendHead, bytes: WrittenBytes) {
+        self.entry(5, APPEND_BYTES + WRITTEN_BYTES);
+        self.append_head(head);
+        self.push(&bytes.length.to_be_bytes());
+        self.push(&bytes.checksum.to_be_bytes());
+    }
+
+    fn append_head(&mut self, head: &AppendHead) {
         self.push(head.partition.topic_id.as_bytes());
         self.push(&head.partition.index.get().to_be_bytes());
         self.push(&head.leader_epoch.get().to_be_bytes());
@@ -96,12 +137,6 @@ impl GroupBuilder {
             self.push(&field.to_be_bytes());
         }
         self.push(&head.position.to_be_bytes());
-        if batches.len() < COPY_BYTES_MAX {
-            self.push(batches);
-        } else {
-            self.length += batches.len();
-            self.pieces.push(Piece::Large(batches.clone()));
-        }
     }
 
     pub(crate) fn put(&mut self, table: TableNumber, key: &[u8], value: &[u8]) {
@@ -276,6 +311,12 @@ impl Entry {
                 Some(Self::Delete(table, body))
             }
             4 => (body.remaining() == 8).then(|| Self::Checkpoint(GroupSequence(body.get_u64()))),
+            5 => {
+                let head = AppendHead::parse(&split_front(&mut body, APPEND_BYTES)?)?;
+                let bytes = (body.remaining() == WRITTEN_BYTES)
+                    .then(|| WrittenBytes { length: body.get_u32(), checksum: body.get_u32() })?;
+                Some(Self::Written(head, bytes))
+            }
             _ => None,
         }
     }

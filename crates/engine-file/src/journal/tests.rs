@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use strandline_model::{LeaderEpoch, Offset, PartitionId, PartitionIndex, Timestamp, TopicId};
 
 use super::files::{JournalFiles, SpareFile};
-use super::group::{AppendHead, Entry, Group, GroupBuilder};
+use super::group::{AppendHead, Entry, Group, GroupBuilder, WrittenBytes};
 use super::header::{FileHeader, ParsedHeader};
 use super::reader::{Journal, ReadFailure, WalkEnd, WalkStart};
 use super::writer::{FileSizes, WriteFailure, Writer};
@@ -211,6 +211,7 @@ fn an_append_says_where_its_batches_go() {
     assert!(group.is_empty());
     group.append(&head, &small);
     group.append(&head, &large);
+    group.written(&head, WrittenBytes::of(&large));
     group.delete(TableNumber(9), b"key");
     group.checkpoint(GroupSequence(5));
     group.seal(Generation(1), GroupSequence(2), GroupSequence(1));
@@ -219,11 +220,15 @@ fn an_append_says_where_its_batches_go() {
     let entries = Group::parse(&bytes).unwrap().entries;
     let expected = [
         Entry::Append(head, small),
-        Entry::Append(head, large),
+        Entry::Append(head, large.clone()),
+        Entry::Written(head, WrittenBytes::of(&large)),
         Entry::Delete(TableNumber(9), Bytes::from_static(b"key")),
         Entry::Checkpoint(GroupSequence(5)),
     ];
     assert_eq!(entries, expected);
+    assert!(WrittenBytes::of(&large).are(&large));
+    assert!(!WrittenBytes::of(&large).are(&large[1..]));
+    assert!(!WrittenBytes::of(&large).are(&vec![3; 50_000]));
 }
 
 /// A journal of eight synced groups in one file and the bytes of that file.

@@ -125,7 +125,7 @@ fn go_on(
         let mut batches = Batches::new(facts, segments);
         journal.walk(start, |group| batches.read(&group))?;
         let mut report = RecoveryReport::recovered(end.torn_groups);
-        let rows = batches.finish(&mut report);
+        let rows = batches.finish(&mut report)?;
         // Groups behind a clean stop are of the run after it.
         let unclean_run = if head.clean { head.run + 1 } else { head.run };
         let head = SnapshotHead {

@@ -15,7 +15,7 @@ use strandline_storage::{Durability, LogSettings};
 use super::report::{OpenError, RecoveryReport};
 use super::table::{EntryFacts, EntryPlace, EntryVerdict};
 use crate::journal::GroupSequence;
-use crate::journal::group::{AppendHead, Entry, Group};
+use crate::journal::group::{AppendHead, Entry, Group, WrittenBytes};
 use crate::rows::{RowMap, Rows};
 use crate::segment::{Append, Placement, SegmentFacts, SegmentLog, SegmentStore};
 use crate::tables::{self, EpochRow};
@@ -55,7 +55,9 @@ impl Facts {
     pub(super) fn read(&mut self, group: &Group) -> Result<(), OpenError> {
         for entry in &group.entries {
             match entry {
-                Entry::Append(head, _) => self.note_end(head.partition),
+                Entry::Append(head, _) | Entry::Written(head, _) => {
+                    self.note_end(head.partition);
+                }
                 Entry::Put(table, key, value) => {
                     if *table == tables::EPOCHS {
                         self.note_epoch(key, value)?;
@@ -153,30 +155,43 @@ impl Batches {
     pub(super) fn read(&mut self, group: &Group) -> Result<(), OpenError> {
         let mut accepted = Vec::new();
         for entry in &group.entries {
-            let Entry::Append(head, bytes) = entry else { continue };
+            let (head, found) = match entry {
+                Entry::Append(head, bytes) => (head, Found::InJournal(bytes)),
+                Entry::Written(head, bytes) => (head, Found::InSegment(*bytes)),
+                Entry::Put(..) | Entry::Delete(..) | Entry::Checkpoint(_) => continue,
+            };
             match self.decide(head) {
                 EntryVerdict::Skip => {}
                 EntryVerdict::Drop | EntryVerdict::Cut => self.counts.cut += 1,
-                EntryVerdict::Damage => {
-                    let (id, base, next) = (head.partition, head.base_offset, head.next_offset);
-                    return Err(OpenError::damaged(format!(
-                        "journal and log contradict each other. log=`{id}`, batch=`{base}..{next}`"
-                    )));
-                }
-                EntryVerdict::Accept => {
-                    let sealed = SealedBatches::from_sealed(bytes.clone(), head.appended_at);
-                    let batches = sealed.ok().flatten().ok_or_else(unreadable)?;
-                    let place = Placement { segment: head.segment, position: head.position };
-                    accepted.push((head.partition, place, batches));
-                }
+                EntryVerdict::Damage => return Err(contradiction(head)),
+                EntryVerdict::Accept => accepted.push(self.accept(head, found)?),
             }
         }
         // Stable: the batches of a log stay in order, and go in as few writes as they can.
-        accepted.sort_by_key(|(id, ..)| *id);
-        for run in accepted.chunk_by(|(a, ..), (b, ..)| a == b) {
+        accepted.sort_by_key(|accepted| accepted.id);
+        let together = |a: &Accepted, b: &Accepted| a.id == b.id && a.is_written == b.is_written;
+        for run in accepted.chunk_by(together) {
             self.write(run)?;
         }
         Ok(())
+    }
+
+    /// The batches of an entry, from where they are.
+    fn accept(&self, head: &AppendHead, found: Found<'_>) -> Result<Accepted, OpenError> {
+        let place = Placement { segment: head.segment, position: head.position };
+        let (bytes, is_written) = match found {
+            Found::InJournal(bytes) => (bytes.clone(), false),
+            Found::InSegment(written) => {
+                let there = self.store.bytes_at(head.partition, place, written.length)?;
+                // They were synced before the entry was written: if they are not there, something
+                // durable is gone.
+                let there = there.filter(|bytes| written.are(bytes));
+                (there.ok_or_else(|| contradiction(head))?, true)
+            }
+        };
+        let sealed = SealedBatches::from_sealed(bytes, head.appended_at);
+        let batches = sealed.ok().flatten().ok_or_else(unreadable)?;
+        Ok(Accepted { id: head.partition, place, batches, is_written })
     }
 
     fn decide(&mut self, head: &AppendHead) -> EntryVerdict {
@@ -215,22 +230,30 @@ impl Batches {
         epochs.iter().any(|row| row.epoch > epoch && row.start_offset <= base_offset)
     }
 
-    fn write(&mut self, run: &[(PartitionId, Placement, SealedBatches)]) -> Result<(), OpenError> {
-        let Some((id, ..)) = run.first() else { return Ok(()) };
+    fn write(&mut self, run: &[Accepted]) -> Result<(), OpenError> {
+        let Some(Accepted { id, batches: first, is_written, .. }) = run.first() else {
+            return Ok(());
+        };
         let replayed = self.logs.get_mut(id).expect("its entries were decided on");
-        let appends: Vec<_> =
-            run.iter().map(|(_, place, batches)| Append { place: *place, batches }).collect();
+        let appends: Vec<_> = run
+            .iter()
+            .map(|Accepted { place, batches, .. }| Append { place: *place, batches })
+            .collect();
         self.counts.replayed += appends.len() as u64;
-        self.counts.bytes += run.iter().map(|(.., batches)| batches.size().get()).sum::<u64>();
+        self.counts.bytes += run.iter().map(|one| one.batches.size().get()).sum::<u64>();
         let log = match &mut replayed.log {
             Some(log) => log,
             closed => {
-                let begin = run[0].2.base_offset();
                 let facts = std::mem::take(&mut replayed.facts);
-                closed.insert(self.store.open(*id, facts, begin, SETTINGS)?)
+                let begin = first.base_offset();
+                closed.insert(self.store.open_to_replay(*id, facts, begin, SETTINGS)?)
             }
         };
-        log.write(&appends)?;
+        if *is_written {
+            log.adopt(&appends)?;
+        } else {
+            log.write(&appends)?;
+        }
         // A file with unsynced bytes stays open: with many logs they would be more than there may be.
         if self.store.has_many_unsynced()
             && let Some(failure) = self.store.take_unsynced().run().into_iter().next()
@@ -241,17 +264,41 @@ impl Batches {
     }
 
     /// The rows with what the segments hold now.
-    pub(super) fn finish(mut self, report: &mut RecoveryReport) -> RowMap {
+    pub(super) fn finish(mut self, report: &mut RecoveryReport) -> Result<RowMap, OpenError> {
         for (id, replayed) in self.logs {
-            for facts in replayed.log.iter().flat_map(SegmentLog::facts) {
+            let Some(log) = replayed.log else { continue };
+            for facts in log.end_replay()? {
                 self.rows.put_segment(id, &facts);
             }
         }
         report.batches_replayed = self.counts.replayed;
         report.bytes_replayed = self.counts.bytes;
         report.batches_cut = self.counts.cut;
-        self.rows.into_map()
+        Ok(self.rows.into_map())
     }
+}
+
+/// Where the batches of an entry are.
+#[derive(Clone, Copy, Debug)]
+enum Found<'a> {
+    InJournal(&'a Bytes),
+    InSegment(WrittenBytes),
+}
+
+/// Batches that go to their segment, or are there.
+#[derive(Debug)]
+struct Accepted {
+    id: PartitionId,
+    place: Placement,
+    batches: SealedBatches,
+    is_written: bool,
+}
+
+fn contradiction(head: &AppendHead) -> OpenError {
+    let (id, base, next) = (head.partition, head.base_offset, head.next_offset);
+    OpenError::damaged(format!(
+        "journal and log contradict each other. log=`{id}`, batch=`{base}..{next}`"
+    ))
 }
 
 fn place_of(head: &AppendHead, end: Offset) -> EntryPlace {

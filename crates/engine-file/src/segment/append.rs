@@ -12,6 +12,7 @@ use super::log::{SegmentLog, State};
 use super::name::{FileKind, partition_dir};
 use super::roll::must_roll;
 use super::{Append, Placement, SegmentFacts};
+use crate::disk::DiskFile;
 
 /// Slices that go to the disk in one write. Reached: another write follows.
 const WRITE_SLICES_MAX: usize = 512;
@@ -33,6 +34,36 @@ pub(super) struct Growing {
     has_dirs: bool,
     /// Whether the index files of the segment that grows name none but its batches.
     has_cut_index: bool,
+    names: Names,
+}
+
+/// How far up the names that lead to the segment that grows may be unsynced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Names {
+    /// To the root: nobody synced them for this log yet.
+    #[default]
+    All,
+    /// In the partition's folder.
+    File,
+    Synced,
+}
+
+/// Where the bytes of an append are when it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Memory,
+    /// In the segment, durable since an earlier run.
+    Segment,
+}
+
+/// Why [`SegmentLog::write_durably`] failed.
+#[derive(Debug)]
+pub enum DurableWriteError {
+    /// The batches were not written. Nothing else is hit.
+    Write(StorageError),
+    /// They were not synced, and with them maybe what was written to their files before, however well
+    /// it reads. Syncing again would not help.
+    Sync(StorageError),
 }
 
 impl SegmentLog {
@@ -76,28 +107,88 @@ impl SegmentLog {
     /// from the journal instead. When it fails, some of the batches may be written, none of those
     /// that follow will be, and the log is to be opened again.
     pub fn write(&self, appends: &[Append<'_>]) -> Result<(), StorageError> {
+        self.write_runs(&mut self.writer.lock(), Source::Memory, appends)?;
+        Ok(())
+    }
+
+    /// As [`write`](Self::write), and all of it is durable when this returns, with the names of its
+    /// files.
+    pub fn write_durably(&self, appends: &[Append<'_>]) -> Result<(), DurableWriteError> {
         let mut growing = self.writer.lock();
+        let files = self
+            .write_runs(&mut growing, Source::Memory, appends)
+            .map_err(DurableWriteError::Write)?;
+        let synced = self.sync_written(&mut growing, &files);
+        synced.map_err(|error| {
+            self.state.lock().is_failed = true;
+            let context = format!("sync segment. log=`{}`", self.id);
+            DurableWriteError::Sync(StorageError::io(context, error))
+        })
+    }
+
+    /// Takes note of batches that an earlier run wrote where they were placed, and synced. The
+    /// caller has compared them with what is there. For recovery, in the place of
+    /// [`write`](Self::write).
+    pub fn adopt(&self, appends: &[Append<'_>]) -> Result<(), StorageError> {
+        self.write_runs(&mut self.writer.lock(), Source::Segment, appends)?;
+        Ok(())
+    }
+
+    /// The files that were written: whoever syncs them must use no other handle, which might not
+    /// hear of an error.
+    fn write_runs(
+        &self,
+        growing: &mut Growing,
+        source: Source,
+        appends: &[Append<'_>],
+    ) -> Result<Vec<Arc<dyn DiskFile>>, StorageError> {
         self.state.lock().check_alive()?;
+        let mut files: Vec<Arc<dyn DiskFile>> = Vec::with_capacity(1);
         let mut rest = appends;
         while let Some(first) = rest.first() {
             let count = run_length(rest);
             let (run, behind) = rest.split_at(count);
-            if let Err(error) = self.write_run(&mut growing, first.place, run) {
-                self.state.lock().is_failed = true;
-                return Err(error);
+            match self.write_run(growing, source, first.place, run) {
+                Ok(file) if files.last().is_some_and(|last| Arc::ptr_eq(last, &file)) => {}
+                Ok(file) => files.push(file),
+                Err(error) => {
+                    self.state.lock().is_failed = true;
+                    return Err(error);
+                }
             }
             rest = behind;
         }
+        Ok(files)
+    }
+
+    fn sync_written(
+        &self,
+        growing: &mut Growing,
+        files: &[Arc<dyn DiskFile>],
+    ) -> std::io::Result<()> {
+        for file in files {
+            file.sync_data()?;
+        }
+        let folder = partition_dir(self.id);
+        let above = folder.ancestors().skip(1);
+        match growing.names {
+            Names::Synced => return Ok(()),
+            Names::File => {}
+            Names::All => above.into_iter().try_for_each(|dir| self.store.disk.sync_dir(dir))?,
+        }
+        self.store.disk.sync_dir(&folder)?;
+        growing.names = Names::Synced;
         Ok(())
     }
 
-    /// Writes batches that follow each other in one segment.
+    /// Writes batches that follow each other in one segment. Returns its file.
     fn write_run(
         &self,
         growing: &mut Growing,
+        source: Source,
         place: Placement,
         run: &[Append<'_>],
-    ) -> Result<(), StorageError> {
+    ) -> Result<Arc<dyn DiskFile>, StorageError> {
         let segment = self.segment_for(growing, place, run[0].batches)?;
         let interval = self.search().interval;
         if !growing.has_cut_index {
@@ -105,18 +196,20 @@ impl SegmentLog {
         }
         let key = segment.key(FileKind::Log);
         let file = self.store.open_file(key).map_err(|error| write_failed(&segment, error))?;
-        let slices: Vec<&[u8]> = run.iter().map(|append| &append.batches.bytes()[..]).collect();
-        let end = place.position + slices.iter().map(|slice| slice.len() as u64).sum::<u64>();
-        let written = file.write_at(place.position, &slices);
-        // Noted after the write, so that no sync in between takes the note without the bytes; and
-        // noted in any case, since a failed write may have changed the file.
-        self.store.files.note_written(key, &file, place.position..end);
-        written.map_err(|error| write_failed(&segment, error))?;
+        if source == Source::Memory {
+            let slices: Vec<&[u8]> = run.iter().map(|append| &append.batches.bytes()[..]).collect();
+            let end = place.position + slices.iter().map(|slice| slice.len() as u64).sum::<u64>();
+            let written = file.write_at(place.position, &slices);
+            // Noted after the write, so that no sync in between takes the note without the bytes;
+            // and noted in any case, since a failed write may have changed the file.
+            self.store.files.note_written(key, &file, place.position..end);
+            written.map_err(|error| write_failed(&segment, error))?;
+        }
         for append in run {
             segment.publish(append.batches, interval);
         }
         self.state.lock().wrote(&segment);
-        Ok(())
+        Ok(file)
     }
 
     /// The segment of a placement: the last one, or a new one behind it.
@@ -169,18 +262,21 @@ impl SegmentLog {
             growing.has_dirs = true;
         }
         self.create_file(&segment).map_err(|error| write_failed(&segment, error))?;
+        if growing.names == Names::Synced {
+            growing.names = Names::File;
+        }
         self.state.lock().segments.push_back(Arc::clone(&segment));
         Ok(segment)
     }
 
-    /// Makes the file of a segment, empty, and removes what bears the names of its indexes.
+    /// Makes the file of a segment, empty unless a replay may find bytes of it, and removes what bears the names of its indexes.
     fn create_file(&self, segment: &Segment) -> std::io::Result<()> {
         for kind in [FileKind::OffsetIndex, FileKind::TimeIndex] {
             self.store.remove_file(segment.key(kind))?;
         }
         let file = self.store.files.create(segment.key(FileKind::Log))?;
         self.store.files.note_names_changed(partition_dir(self.id));
-        if file.size()? > 0 {
+        if self.replayed_from.is_none() && file.size()? > 0 {
             file.set_len(0)?;
         }
         Ok(())

@@ -21,6 +21,8 @@ use super::store::SegmentStore;
 pub struct SegmentLog {
     pub(super) store: Arc<SegmentStore>,
     pub(super) id: PartitionId,
+    /// While a journal is replayed: the first segment that may hold more than is known of it.
+    pub(super) replayed_from: Option<Offset>,
     /// Held for the whole of a write, and by nobody but writers.
     pub(super) writer: Mutex<Growing>,
     /// Never held during I/O.

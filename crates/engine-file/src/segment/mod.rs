@@ -36,6 +36,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+pub use append::DurableWriteError;
 pub use facts::{Append, Placement, SegmentFacts};
 pub use log::SegmentLog;
 pub use store::{SegmentOptions, SegmentStore};

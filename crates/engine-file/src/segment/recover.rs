@@ -4,17 +4,18 @@ use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 use strandline_model::{Offset, PartitionId, Timestamp};
 use strandline_storage::{ChunkState, ErrorKind, LogSettings, StorageError};
 
-use super::SegmentFacts;
 use super::append::Cursor;
 use super::live::Segment;
 use super::log::{SegmentLog, State};
 use super::name::{FileKey, FileKind, parse_file, partition_dir};
 use super::store::SegmentStore;
-use crate::disk::OpenMode;
+use super::{Placement, SegmentFacts};
+use crate::disk::{OpenMode, read_exact_at};
 
 /// What becomes of a file that is found when a log is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +50,14 @@ fn verdict(
     }
 }
 
+/// What becomes of bytes and files beyond what the facts say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Beyond {
+    Cut,
+    /// A journal is about to name them, or the end of its replay cuts them.
+    Keep,
+}
+
 impl SegmentLog {
     pub(super) fn open(
         store: Arc<SegmentStore>,
@@ -56,6 +65,7 @@ impl SegmentLog {
         facts: Vec<SegmentFacts>,
         end: Offset,
         settings: LogSettings,
+        beyond: Beyond,
     ) -> Result<Self, StorageError> {
         check_facts(id, &facts, end)?;
         let found = store.files_of(id)?;
@@ -74,6 +84,7 @@ impl SegmentLog {
         let mut dropped = VecDeque::new();
         for key in found {
             match verdict(&known, &found_logs, end, key.base_offset, key.kind) {
+                Verdict::Remove if beyond == Beyond::Keep => {}
                 Verdict::Remove | Verdict::RemoveOrphan => {
                     store.remove_now(key).map_err(|error| open_failed(key, error))?;
                 }
@@ -85,9 +96,25 @@ impl SegmentLog {
             }
         }
         if let Some(last) = facts.last() {
-            store.cut(FileKey::new(id, last.base_offset, FileKind::Log), last.bytes)?;
+            store.cut(FileKey::new(id, last.base_offset, FileKind::Log), last.bytes, beyond)?;
         }
-        Ok(Self::assembled(store, id, facts, dropped, end, settings))
+        let replayed_from =
+            (beyond == Beyond::Keep).then(|| facts.last().map_or(end, |last| last.base_offset));
+        let log = Self::assembled(store, id, facts, dropped, end, settings);
+        Ok(Self { replayed_from, ..log })
+    }
+
+    /// Cuts and removes what is there beyond what the replay named. What it named is known then, and
+    /// durable after the next sync.
+    pub fn end_replay(&self) -> Result<Vec<SegmentFacts>, StorageError> {
+        let (facts, settings) = (self.facts(), self.state.lock().settings.clone());
+        let replayed = facts.iter().filter(|facts| Some(facts.base_offset) >= self.replayed_from);
+        for facts in replayed {
+            let key = FileKey::new(self.id, facts.base_offset, FileKind::Log);
+            self.store.cut(key, facts.bytes, Beyond::Cut)?;
+        }
+        self.store.open(self.id, facts.clone(), self.written_end(), settings)?;
+        Ok(facts)
     }
 
     fn assembled(
@@ -114,7 +141,8 @@ impl SegmentLog {
             settings,
             is_failed: false,
         };
-        Self { store, id, writer: Mutex::default(), state: Mutex::new(state) }
+        let (writer, state) = (Mutex::default(), Mutex::new(state));
+        Self { store, id, replayed_from: None, writer, state }
     }
 }
 
@@ -149,8 +177,31 @@ impl SegmentStore {
         Ok(keys)
     }
 
-    /// Cuts a segment to the bytes that are believed.
-    fn cut(&self, key: FileKey, bytes: u64) -> Result<(), StorageError> {
+    /// The bytes that stand somewhere in a segment; `None` when its file is gone or ends before.
+    pub fn bytes_at(
+        &self,
+        id: PartitionId,
+        place: Placement,
+        length: u32,
+    ) -> Result<Option<Bytes>, StorageError> {
+        let key = FileKey::new(id, place.segment, FileKind::Log);
+        let failed = |error| open_failed(key, error);
+        let file = match self.open_file(key) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(error)),
+        };
+        let end = place.position.saturating_add(u64::from(length));
+        if file.size().map_err(failed)? < end {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; length as usize];
+        read_exact_at(&*file, place.position, &mut bytes).map_err(failed)?;
+        Ok(Some(bytes.into()))
+    }
+
+    /// Cuts a segment to the bytes that are believed, or only sees that they are there.
+    fn cut(&self, key: FileKey, bytes: u64, beyond: Beyond) -> Result<(), StorageError> {
         let failed = |error| open_failed(key, error);
         let file = self.open_file(key).map_err(failed)?;
         let size = file.size().map_err(failed)?;
@@ -162,7 +213,7 @@ impl SegmentStore {
             );
             return Err(StorageError::new(ErrorKind::Corrupt, message));
         }
-        if size > bytes {
+        if size > bytes && beyond == Beyond::Cut {
             file.set_len(bytes).map_err(failed)?;
             self.files.note_written(key, &file, bytes..bytes);
         }

@@ -10,6 +10,7 @@ use strandline_storage::{LogSettings, StorageError};
 
 use super::files::Files;
 use super::name::{FileKey, LOGS, parse_partition, partition_dir, topic_dir};
+use super::recover::Beyond;
 use super::sync::{CacheWindow, SyncWork};
 use super::{SegmentFacts, SegmentLog};
 use crate::disk::{Disk, DiskFile, EntryKind, OpenMode};
@@ -76,7 +77,19 @@ impl SegmentStore {
         end: Offset,
         settings: LogSettings,
     ) -> Result<SegmentLog, StorageError> {
-        SegmentLog::open(Arc::clone(self), id, facts, end, settings)
+        SegmentLog::open(Arc::clone(self), id, facts, end, settings, Beyond::Cut)
+    }
+
+    /// As [`open`](Self::open), but leaves what lies beyond the facts where it is: a journal is
+    /// replayed that may name it ([`SegmentLog::adopt`]). [`SegmentLog::end_replay`] cuts the rest.
+    pub fn open_to_replay(
+        self: &Arc<Self>,
+        id: PartitionId,
+        facts: Vec<SegmentFacts>,
+        end: Offset,
+        settings: LogSettings,
+    ) -> Result<SegmentLog, StorageError> {
+        SegmentLog::open(Arc::clone(self), id, facts, end, settings, Beyond::Keep)
     }
 
     /// Every partition that has a folder here, in order.

@@ -37,6 +37,8 @@ pub(crate) fn config() -> FileEngineConfig {
         journal_file: blocks(10),
         journal_cap: blocks(64),
         checkpoint_at: blocks(16),
+        direct_min: ByteCount::new(1500),
+        direct_checkpoint_at: blocks(12),
         open_files_max: 6,
         cache_window: ByteCount::kib(8),
         ..FileEngineConfig::tiny()

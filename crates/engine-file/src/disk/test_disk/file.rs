@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use strandline_model::Timestamp;
@@ -15,6 +16,7 @@ use crate::disk::{DiskFile, read_exact_at};
 pub(super) struct TestFile {
     pub(super) state: Arc<Mutex<State>>,
     pub(super) id: FileId,
+    pub(super) sync_failed: AtomicBool,
 }
 
 impl DiskFile for TestFile {
@@ -66,7 +68,11 @@ impl DiskFile for TestFile {
 
     fn sync_data(&self) -> io::Result<()> {
         let mut state = self.state.lock();
+        if self.sync_failed.load(Ordering::Relaxed) {
+            return Err(io::Error::other("an earlier sync of this file failed"));
+        }
         if let Some(Fault::Sync { persisted }) = state.meet(Moment::Sync, self.id) {
+            self.sync_failed.store(true, Ordering::Relaxed);
             state.record(Operation::SyncFailed { file: self.id, persisted: persisted.into() })?;
             return Err(io::Error::other("injected: sync"));
         }

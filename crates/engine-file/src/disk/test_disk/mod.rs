@@ -17,6 +17,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -241,7 +242,8 @@ impl TestDisk {
     }
 
     fn file(&self, id: FileId) -> Arc<dyn DiskFile> {
-        Arc::new(TestFile { state: Arc::clone(&self.state), id })
+        let sync_failed = AtomicBool::new(false);
+        Arc::new(TestFile { state: Arc::clone(&self.state), id, sync_failed })
     }
 }
 

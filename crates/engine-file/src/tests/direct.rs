@@ -1,0 +1,139 @@
+//! Large appends: written to their segment once, and named by the journal.
+
+use std::io;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use strandline_model::{ByteCount, Offset};
+use strandline_storage::testkit::{Appended, TestBatch, settings};
+use strandline_storage::{Durability, ErrorKind, LogSettings};
+
+use super::Running;
+use crate::FileEngineConfig;
+use crate::disk::{Crash, Disk, Fault, OpenMode, Persisted, TestDisk};
+use crate::journal::BLOCK_BYTES;
+
+const SEGMENT: &str = "/0/00000000000000000000.log";
+const CRASHES: [Crash; 4] = [Crash::KeepAll, Crash::DropAll, Crash::Torn(1), Crash::Torn(2)];
+
+fn config() -> FileEngineConfig {
+    FileEngineConfig {
+        journal_first_file: ByteCount::new(64 * BLOCK_BYTES),
+        direct_min: ByteCount::new(1000),
+        ..FileEngineConfig::tiny()
+    }
+}
+
+fn large(records: u32) -> TestBatch {
+    TestBatch::of(records).value_bytes(2000)
+}
+
+/// Bytes of the journal that are not zero.
+fn journal_bytes(disk: &TestDisk) -> usize {
+    let bytes = disk.contents("journal/0000.journal").expect("the first file is there");
+    bytes.iter().filter(|byte| **byte != 0).count()
+}
+
+async fn assert_kept(disk: &TestDisk, kept: &[Appended]) {
+    for crash in CRASHES {
+        let recovered = Running::with(&disk.after(crash), config());
+        recovered.open(0).await.assert_holds(kept).await;
+    }
+}
+
+#[tokio::test]
+async fn large_appends_are_written_once_and_outlive_a_crash() {
+    let disk = TestDisk::new();
+    let running = Running::with(&disk, config());
+    let subject = running.open(0).await;
+    let mut kept = Vec::new();
+    for round in 0..6 {
+        kept.push(subject.append(TestBatch::of(1)).await);
+        let before = journal_bytes(&disk);
+        kept.push(subject.append(large(3)).await);
+        assert!(journal_bytes(&disk) < before + 300, "an entry without its batches");
+        if round % 2 == 1 {
+            subject.log.roll().await.unwrap();
+        }
+        assert_kept(&disk, &kept).await;
+    }
+
+    // A start that is cut short is begun again, and what it made goes on.
+    let left = disk.after(Crash::DropAll);
+    drop(Running::with(&left, config()));
+    let left = left.after(Crash::DropAll);
+    let running = Running::with(&left, config());
+    let subject = running.open(0).await;
+    kept.push(subject.append(large(2)).await);
+    assert_kept(&left, &kept).await;
+    running.checkpoint().await;
+    assert_kept(&left, &kept).await;
+}
+
+#[tokio::test]
+async fn what_need_not_be_synced_goes_through_the_journal() {
+    let disk = TestDisk::new();
+    let running = Running::with(&disk, config());
+    let subject = running.open(0).await;
+    subject.log.configure(LogSettings { durability: Durability::Never, ..settings() });
+    let before = journal_bytes(&disk);
+    subject.append(large(1)).await;
+    assert!(journal_bytes(&disk) > before + 1000, "a whole append");
+}
+
+#[tokio::test]
+async fn a_large_append_that_fails_kills_its_log_and_leaves_nothing() {
+    let write = Fault::Write { kind: io::ErrorKind::StorageFull, written: 700 };
+    let sync = Fault::Sync { persisted: Persisted::Torn(3) };
+    for (path, fault, kind) in
+        [(SEGMENT, write, ErrorKind::Full), ("0000.journal", sync, ErrorKind::Unavailable)]
+    {
+        let disk = TestDisk::new();
+        let running = Running::with(&disk, config());
+        let (hit, other) = (running.open(0).await, running.open(1).await);
+        let mut kept = vec![hit.append(TestBatch::of(2)).await, hit.append(large(2)).await];
+        disk.inject(path, 0, fault);
+        let (_, ticket) = hit.submit(large(4)).await;
+        assert_eq!(ticket.await.unwrap_err().kind(), kind);
+        hit.heard.death().await;
+        assert_kept(&disk, &kept).await;
+        other.append(large(1)).await;
+
+        let again = running.open(0).await;
+        kept.push(again.append(large(1)).await);
+        kept.push(again.append(TestBatch::of(1)).await);
+        assert_kept(&disk, &kept).await;
+    }
+}
+
+#[tokio::test]
+async fn a_segment_that_cannot_be_synced_ends_the_engine() {
+    let disk = TestDisk::new();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&heard);
+    let on_fatal = Arc::new(move |error: &strandline_storage::StorageError| {
+        told.lock().push(error.to_string());
+    });
+    let running = Running::with(&disk, FileEngineConfig { on_fatal, ..config() });
+    let subject = running.open(0).await;
+    let kept = [subject.append(large(2)).await, subject.append(TestBatch::of(1)).await];
+    disk.inject(SEGMENT, 0, Fault::Sync { persisted: Persisted::Torn(5) });
+    let (_, ticket) = subject.submit(large(1)).await;
+    ticket.await.unwrap_err();
+    assert_eq!(heard.lock().len(), 1, "{:?}", heard.lock());
+    assert_kept(&disk, &kept).await;
+}
+
+#[tokio::test]
+async fn bytes_that_are_not_what_their_entry_says_are_damage() {
+    let disk = TestDisk::new();
+    let running = Running::with(&disk, config());
+    let kept = running.open(0).await.append(large(2)).await;
+    assert_eq!(kept.offsets.end, Offset::new(2));
+    let left = disk.after(Crash::DropAll);
+    let path = left.paths().into_iter().find(|path| path.to_string_lossy().ends_with(SEGMENT));
+    let file = left.open(&path.expect("it is named"), OpenMode::Existing).unwrap();
+    file.write_at(1500, &[b"?"]).unwrap();
+    let refused = Running::try_with(&left, config()).map(|_| ()).unwrap_err();
+    assert!(refused.to_string().contains("contradict"), "{refused}");
+}
