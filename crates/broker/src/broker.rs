@@ -96,6 +96,7 @@ impl Broker {
         let limits = SessionLimits {
             sessions_max: config.max_incremental_fetch_session_cache_slots as usize,
             partitions_per_session_max: Limits::production().fetch_session_partitions_max,
+            bytes_max: Limits::production().fetch_sessions_bytes_max,
             eviction_ms: SESSION_EVICTION_MS,
         };
         let names = engines.iter().map(|(name, _)| name.to_owned()).collect();

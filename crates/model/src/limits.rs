@@ -21,6 +21,9 @@ pub struct Limits {
     /// Partitions that one fetch session may hold. Reached: the client gets no session and keeps
     /// sending full requests.
     pub fetch_session_partitions_max: usize,
+    /// Bytes that all fetch sessions together may take, about 200 a partition. Reached: sessions that
+    /// nobody uses are evicted, else the client gets none and keeps sending full requests.
+    pub fetch_sessions_bytes_max: usize,
     /// Producers that one partition remembers. Reached: the one that was silent longest is forgotten
     /// and may begin with any sequence again.
     pub producers_per_partition_max: usize,
@@ -44,6 +47,7 @@ impl Limits {
             heavy_request_bytes_min: ByteCount::kib(64),
             heavy_requests_max: 4,
             fetch_session_partitions_max: 100_000,
+            fetch_sessions_bytes_max: 64 << 20,
             producers_per_partition_max: 100_000,
             request_bytes_in_flight_max: ByteCount::mib(128),
             reply_bytes_owed_max: ByteCount::mib(64),

@@ -7,7 +7,8 @@
 //! # Invariants
 //! - A session's epoch rises by one with each request, from 1, and wraps from 2³¹ − 1 to 1.
 //! - At most [`SessionLimits::sessions_max`] sessions of at most
-//!   [`SessionLimits::partitions_per_session_max`] partitions.
+//!   [`SessionLimits::partitions_per_session_max`] partitions, which together take at most
+//!   [`SessionLimits::bytes_max`].
 //! - A session addresses topics either by name or by id, never both.
 
 mod session;
@@ -35,6 +36,18 @@ pub struct SessionKey {
     pub topic: TopicKey,
     /// The partition's index as the wire carries it: a wrong one is answered, not refused.
     pub index: i32,
+}
+
+impl SessionKey {
+    /// What a session needs to remember the partition, about: its key twice, what is wanted and what
+    /// was told, and the name.
+    pub(crate) fn weight(&self) -> usize {
+        const ENTRY_BYTES: usize = 192;
+        match &self.topic {
+            TopicKey::Name(name) => ENTRY_BYTES + name.len(),
+            TopicKey::Id(_) => ENTRY_BYTES,
+        }
+    }
 }
 
 /// What a client wants of one partition. The numbers are the wire's, unchecked.

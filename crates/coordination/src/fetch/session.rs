@@ -35,6 +35,8 @@ pub(super) struct Session {
     turns: BTreeMap<u64, Entry>,
     turn_of: BTreeMap<SessionKey, u64>,
     next_turn: u64,
+    /// Bytes that the partitions take, about.
+    bytes: usize,
 }
 
 impl Session {
@@ -47,11 +49,16 @@ impl Session {
             turns: BTreeMap::new(),
             turn_of: BTreeMap::new(),
             next_turn: 0,
+            bytes: 0,
         }
     }
 
     pub(super) fn len(&self) -> usize {
         self.turns.len()
+    }
+
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Adds a partition, or changes what the client wants of it.
@@ -60,6 +67,7 @@ impl Session {
             entry.wants = wants;
             return;
         }
+        self.bytes += key.weight();
         self.turn_of.insert(key.clone(), self.next_turn);
         self.turns.insert(self.next_turn, Entry { key, wants, told: NOTHING_TOLD });
         self.next_turn += 1;
@@ -68,6 +76,7 @@ impl Session {
     pub(super) fn forget(&mut self, key: &SessionKey) {
         if let Some(turn) = self.turn_of.remove(key) {
             self.turns.remove(&turn);
+            self.bytes -= key.weight();
         }
     }
 

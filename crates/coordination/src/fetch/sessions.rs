@@ -20,6 +20,9 @@ pub struct SessionLimits {
     pub sessions_max: usize,
     /// Reached: the client gets no session.
     pub partitions_per_session_max: usize,
+    /// Bytes that all sessions together may take, about. Reached: a stale session is evicted, else
+    /// the client gets none.
+    pub bytes_max: usize,
     /// A session that was not used for so long may be evicted; one that is younger may not be
     /// evicted for being small.
     pub eviction_ms: i64,
@@ -76,13 +79,15 @@ pub enum SessionError {
 #[derive(Debug)]
 pub struct FetchSessions {
     sessions: BTreeMap<i32, Session>,
+    /// Of all sessions.
+    bytes: usize,
     limits: SessionLimits,
 }
 
 impl FetchSessions {
     /// No session yet.
     pub const fn new(limits: SessionLimits) -> Self {
-        Self { sessions: BTreeMap::new(), limits }
+        Self { sessions: BTreeMap::new(), bytes: 0, limits }
     }
 
     /// How many sessions there are.
@@ -103,11 +108,11 @@ impl FetchSessions {
     ) -> Result<SessionContext, SessionError> {
         match request.epoch {
             FINAL_EPOCH => {
-                self.sessions.remove(&request.id);
+                self.close(request.id);
                 Ok(SessionContext::Sessionless(request.partitions))
             }
             INITIAL_EPOCH => {
-                self.sessions.remove(&request.id);
+                self.close(request.id);
                 Ok(SessionContext::Full(request.partitions))
             }
             _ => self.go_on(now, request),
@@ -129,16 +134,19 @@ impl FetchSessions {
         {
             return Err(SessionError::MixedTopics);
         }
+        self.bytes -= session.bytes();
         for (key, wants) in request.partitions {
             session.want(key, wants);
         }
         for key in &request.forgotten {
             session.forget(key);
         }
-        let too_large = session.len() > self.limits.partitions_per_session_max;
+        self.bytes += session.bytes();
+        let too_large = session.len() > self.limits.partitions_per_session_max
+            || self.bytes > self.limits.bytes_max;
         if session.len() == 0 || too_large {
             let partitions = session.wants();
-            self.sessions.remove(&request.id);
+            self.close(request.id);
             return Ok(SessionContext::Sessionless(partitions));
         }
         session.last_used_at = now;
@@ -181,8 +189,11 @@ impl FetchSessions {
         if partitions.len() > self.limits.partitions_per_session_max
             || candidate <= 0
             || self.sessions.contains_key(&candidate)
-            || !self.make_room(now, partitions.len())
         {
+            return None;
+        }
+        let bytes = partitions.iter().map(|(key, _)| key.weight()).sum();
+        if !self.make_room(now, partitions.len()) || !self.make_bytes(now, bytes) {
             return None;
         }
         let mut session = Session::new(now, uses_ids);
@@ -192,8 +203,30 @@ impl FetchSessions {
         for (key, fetched) in fetched {
             session.tell(key, *fetched);
         }
+        self.bytes += session.bytes();
         self.sessions.insert(candidate, session);
         Some(candidate)
+    }
+
+    fn close(&mut self, id: i32) {
+        if let Some(closed) = self.sessions.remove(&id) {
+            self.bytes -= closed.bytes();
+        }
+    }
+
+    /// Makes room for so many bytes: stale sessions go, the longest unused one first.
+    fn make_bytes(&mut self, now: Timestamp, bytes: usize) -> bool {
+        while self.bytes + bytes > self.limits.bytes_max {
+            let Some(stale) = self.stalest(now) else { return false };
+            self.close(stale);
+        }
+        true
+    }
+
+    /// The session that was not used for longest, if that is long enough.
+    fn stalest(&self, now: Timestamp) -> Option<i32> {
+        let (id, session) = self.sessions.iter().min_by_key(|(_, session)| session.last_used_at)?;
+        (now.millis_since(session.last_used_at) > self.limits.eviction_ms).then_some(*id)
     }
 
     /// Makes room for a session of `size` partitions: the longest unused one goes if it is stale,
@@ -203,15 +236,13 @@ impl FetchSessions {
             return true;
         }
         let eviction_ms = self.limits.eviction_ms;
-        let stalest = self.sessions.iter().min_by_key(|(_, session)| session.last_used_at);
-        let stale = stalest.filter(|(_, s)| now.millis_since(s.last_used_at) > eviction_ms);
         let smallest = self
             .sessions
             .iter()
             .filter(|(_, s)| now.millis_since(s.created_at) > eviction_ms && s.len() < size)
             .min_by_key(|(_, session)| session.len());
-        let Some((&victim, _)) = stale.or(smallest) else { return false };
-        self.sessions.remove(&victim);
+        let Some(victim) = self.stalest(now).or(smallest.map(|(id, _)| *id)) else { return false };
+        self.close(victim);
         true
     }
 }

@@ -8,8 +8,12 @@ use strandline_coordination::{
 };
 use strandline_model::{Timestamp, TopicId};
 
-const LIMITS: SessionLimits =
-    SessionLimits { sessions_max: 2, partitions_per_session_max: 3, eviction_ms: 120_000 };
+const LIMITS: SessionLimits = SessionLimits {
+    sessions_max: 2,
+    partitions_per_session_max: 3,
+    bytes_max: usize::MAX,
+    eviction_ms: 120_000,
+};
 
 fn at(millis: i64) -> Timestamp {
     Timestamp::from_millis(millis)
@@ -153,4 +157,32 @@ fn a_full_cache_gives_way_to_the_newer_only_when_the_old_is_stale_or_small() {
     assert_eq!(sessions.begin(at(130_000), request(1, 2, vec![])), Err(SessionError::UnknownId));
     assert_eq!(open(&mut sessions, 230_000, 4, 1), Some(4), "session 2 is stale");
     assert_eq!(sessions.len(), 2);
+}
+
+#[test]
+fn sessions_take_no_more_memory_together_than_they_may() {
+    // Room for three partitions with short names, or one with a long one.
+    let limits = SessionLimits { bytes_max: 600, sessions_max: 9, ..LIMITS };
+    let mut sessions = FetchSessions::new(limits);
+    let open = |sessions: &mut FetchSessions, now, id, names: &[&str]| {
+        let wants: Vec<_> = names.iter().map(|name| (key(name, 0), from(0))).collect();
+        sessions.open(at(now), id, false, wants, &[])
+    };
+    assert_eq!(open(&mut sessions, 0, 1, &["a", "b"]), Some(1));
+    assert_eq!(open(&mut sessions, 0, 2, &["c", "d"]), None, "the room is used");
+    assert_eq!(open(&mut sessions, 0, 3, &["e"]), Some(3));
+
+    // One that grows beyond it goes on without a session.
+    let grown = request(3, 1, vec![(key("f", 0), from(0))]);
+    let context = sessions.begin(at(1), grown).unwrap();
+    assert!(matches!(context, SessionContext::Sessionless(all) if all.len() == 2));
+    assert_eq!(sessions.len(), 1);
+
+    // What it had is there for others, and so is what nobody used for long.
+    assert_eq!(open(&mut sessions, 1, 4, &["g"]), Some(4));
+    assert_eq!(open(&mut sessions, 120_001, 5, &["h", "i", "j"]), None, "one is in use");
+    assert_eq!(open(&mut sessions, 120_002, 6, &["h", "i", "j"]), Some(6));
+    assert_eq!(sessions.len(), 1);
+    let long = "x".repeat(600);
+    assert_eq!(open(&mut sessions, 400_000, 7, &[&long]), None, "a name counts too");
 }
