@@ -1,7 +1,7 @@
 //! Finding offsets by time: the engine finds the batch, the batch's records say the rest.
 
 use strandline_model::{ByteCount, LeaderEpoch, Limits, Offset, Timestamp};
-use strandline_records::batches;
+use strandline_records::{BatchView, Compression, batches};
 use strandline_storage::{ErrorKind, Minimum, ReadError, ReadLimit, StorageError};
 
 use crate::partition::{Partition, into_memory};
@@ -10,6 +10,8 @@ use crate::partition::{Partition, into_memory};
 const NEWEST_TRIES_MAX: u32 = 16;
 /// Bytes read at a time when the batch that the engine found has nothing after all.
 const STEP: ByteCount = ByteCount::mib(1);
+/// More is looked through on a thread that may take its time.
+const CHEAP_BYTES_MAX: usize = 64 * 1024;
 
 /// A record that was found, as the wire tells of it; −1 stands for what is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +63,16 @@ pub(crate) async fn first_at_or_after(
             Err(ReadError::Storage(error)) => return Err(error),
             Err(ReadError::OutOfRange(_)) => return Ok(None),
         };
-        let (after, position) = search(&read, at, bounds.log_start)?;
+        let (after, position) = if is_cheap(&read) {
+            search(&read, at, bounds.log_start)?
+        } else {
+            // This thread serves others.
+            tokio::task::spawn_blocking(move || search(&read, at, bounds.log_start))
+                .await
+                .map_err(|_| {
+                    StorageError::new(ErrorKind::Unavailable, "search was given up at shutdown")
+                })??
+        };
         if position.is_some() || after <= next {
             return Ok(position);
         }
@@ -69,6 +80,15 @@ pub(crate) async fn first_at_or_after(
         step = STEP;
     }
     Ok(None)
+}
+
+/// Whether looking through these batches takes no longer than a hop to another thread: a little that
+/// is compressed may be a lot inside.
+fn is_cheap(bytes: &[u8]) -> bool {
+    let is_plain = |batch: Result<BatchView<'_>, _>| {
+        batch.is_ok_and(|batch| batch.attributes().compression() == Some(Compression::None))
+    };
+    bytes.len() <= CHEAP_BYTES_MAX && batches(bytes).all(is_plain)
 }
 
 /// The first record at or after `at` among these batches, and the offset after the last of them.
