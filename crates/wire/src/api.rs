@@ -145,6 +145,12 @@ pub fn lookup(key: i16, version: i16) -> Lookup {
     }
 }
 
+/// Kafka's name for the API of this number, whether anybody here speaks it or not; `None` for one
+/// that Kafka 4.3 does not have.
+pub fn api_name(number: i16) -> Option<String> {
+    kacrab_protocol::generated::ApiKey::from_i16(number).map(|key| format!("{key:?}"))
+}
+
 impl ApiKey {
     /// Kafka's number for it.
     pub const fn number(self) -> i16 {
@@ -274,6 +280,15 @@ mod tests {
         assert_eq!(lookup(18, -1), Lookup::UnsupportedVersion(ApiKey::ApiVersions));
         assert_eq!(lookup(999, 0), Lookup::UnknownKey);
         assert_eq!(lookup(-1, 0), Lookup::UnknownKey);
+    }
+
+    #[test]
+    fn the_codec_has_kafkas_names() {
+        for row in SERVED.iter().chain(&SPOKEN) {
+            assert_eq!(api_name(row.key.number()).as_deref(), Some(row.key.name()));
+        }
+        assert_eq!(api_name(76).as_deref(), Some("ShareGroupHeartbeat"));
+        assert_eq!(api_name(9_999), None);
     }
 
     #[test]

@@ -34,7 +34,7 @@ mod reader;
 mod topic;
 mod writer;
 
-pub use api::{Api, ApiKey, Lookup, ServedApi, lookup, served};
+pub use api::{Api, ApiKey, Lookup, ServedApi, api_name, lookup, served};
 pub use error::{DecodeError, EncodeError};
 pub use error_code::{ErrorCode, ErrorInfo};
 pub use frame::{
