@@ -1,7 +1,6 @@
 """The binary's own commands, as a person or a script runs them: output, errors, exit codes."""
 
 import json
-import os
 import signal
 import subprocess
 from collections.abc import Callable
@@ -10,23 +9,9 @@ from pathlib import Path
 import pytest
 from broker import BINARY, Broker, Strandline
 from clients import Record, consume, create_topic, produce, topic_names
+from command import done, strandline
 
 pytestmark = pytest.mark.strandline
-
-
-def strandline(*words: str, stdin: str = "", broker: Broker | None = None) -> subprocess.CompletedProcess:
-    environment = dict(os.environ)
-    if broker is not None:
-        environment["STRANDLINE_BOOTSTRAP"] = broker.bootstrap
-    return subprocess.run(
-        [str(BINARY), *words], input=stdin, capture_output=True, text=True, timeout=60, env=environment
-    )
-
-
-def done(*words: str, stdin: str = "", broker: Broker | None = None) -> str:
-    result = strandline(*words, stdin=stdin, broker=broker)
-    assert result.returncode == 0, f"{words}: {result.stdout}\n{result.stderr}"
-    return result.stdout
 
 
 def test_a_topic_from_create_to_delete(broker: Broker, topic_name: str) -> None:

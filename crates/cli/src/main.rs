@@ -21,6 +21,7 @@ mod console;
 mod failure;
 mod format;
 mod logging;
+mod progress;
 mod serve;
 mod settings;
 mod table;

@@ -3,13 +3,14 @@
 //! Reads partitions directly, without a group. A range with an end is read up to the end that it
 //! had when the command began, and the command ends; without an end it goes on as records come.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use clap::Args;
 use strandline_client::{Client, ClientError, ConsumedRecord, OffsetAt, SizeLimits};
-use strandline_model::{OffsetPoint, OffsetSpec, Timestamp};
+use strandline_model::{OffsetPoint, OffsetSpec};
 use strandline_wire::ErrorCode;
 
+use super::place::{Borders, offset_or_time};
 use super::target::Target;
 use crate::console;
 use crate::failure::Failure;
@@ -63,13 +64,6 @@ impl Cursor {
     fn is_done(&self) -> bool {
         self.until.is_some_and(|until| self.next >= until)
     }
-}
-
-/// The borders of a partition when the command began.
-#[derive(Clone, Copy, Debug)]
-struct Borders {
-    start: i64,
-    end: i64,
 }
 
 /// What a run did.
@@ -280,32 +274,17 @@ async fn offset_of(
     point: OffsetPoint,
     borders: Borders,
 ) -> Result<i64, ClientError> {
-    let time = match point {
-        OffsetPoint::Start => return Ok(borders.start),
-        OffsetPoint::End => return Ok(borders.end),
-        OffsetPoint::Exact(offset) => return Ok(offset.get()),
-        OffsetPoint::AfterStart(count) => return Ok(borders.start.saturating_add_unsigned(count)),
-        OffsetPoint::BeforeEnd(count) => {
-            return Ok(borders.end.saturating_sub_unsigned(count).max(borders.start));
-        }
-        OffsetPoint::At(time) => time,
-        OffsetPoint::Ago(span) => ago(SystemTime::now(), span),
+    let time = match offset_or_time(point, borders, SystemTime::now()) {
+        Ok(offset) => return Ok(offset),
+        Err(time) => time,
     };
     let found = client.offset(topic, partition, OffsetAt::Time(time)).await?.offset;
     // No record is that young.
     Ok(if found < 0 { borders.end } else { found })
 }
 
-fn ago(now: SystemTime, span_ms: u64) -> Timestamp {
-    let now_ms = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-    let then = now_ms.saturating_sub(u128::from(span_ms));
-    Timestamp::from_millis(i64::try_from(then).unwrap_or(i64::MAX))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -314,12 +293,5 @@ mod tests {
         assert!(cursor(5, Some(5)).is_done());
         assert!(!cursor(4, Some(5)).is_done());
         assert!(!cursor(i64::MAX, None).is_done());
-    }
-
-    #[test]
-    fn a_span_before_the_epoch_ends_at_the_epoch() {
-        let now = UNIX_EPOCH + Duration::from_secs(10);
-        assert_eq!(ago(now, 4_000), Timestamp::from_millis(6_000));
-        assert_eq!(ago(now, u64::MAX), Timestamp::from_millis(0));
     }
 }

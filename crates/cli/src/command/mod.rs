@@ -1,11 +1,19 @@
 //! The command line: one file per command.
 
+mod alteration;
+mod assignment;
+mod cluster;
 mod config;
 mod consume;
+mod examples;
+mod explain;
+mod group;
 mod partitioner;
+mod place;
 mod produce;
 mod segment;
 mod serve;
+mod shell;
 mod target;
 mod topic;
 
@@ -13,6 +21,7 @@ use std::future::Future;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::console;
 use crate::failure::{Exit, Failure};
 use target::Target;
 
@@ -31,12 +40,20 @@ enum Command {
     Serve(Box<serve::Serve>),
     #[command(subcommand)]
     Topic(topic::Topic),
+    #[command(subcommand)]
+    Group(group::Group),
     Produce(Box<produce::Produce>),
     Consume(Box<consume::Consume>),
     #[command(subcommand)]
     Segment(segment::Segment),
     #[command(subcommand)]
     Config(config::Config),
+    #[command(subcommand)]
+    Cluster(cluster::Cluster),
+    Explain(explain::Explain),
+    Examples(examples::Examples),
+    Completion(shell::Completion),
+    Man(shell::Man),
 }
 
 /// How a command prints what it found.
@@ -53,11 +70,18 @@ impl Cli {
     /// Whether errors are to be JSON too.
     pub(crate) fn wants_json(&self) -> bool {
         let format = match &self.command {
-            Command::Serve(_) | Command::Produce(_) => OutputFormat::Text,
+            Command::Serve(_)
+            | Command::Produce(_)
+            | Command::Examples(_)
+            | Command::Completion(_)
+            | Command::Man(_) => OutputFormat::Text,
             Command::Consume(consume) => consume.error_format(),
             Command::Topic(topic) => topic.format(),
             Command::Segment(segment) => segment.format(),
             Command::Config(config) => config.format(),
+            Command::Group(group) => group.format(),
+            Command::Cluster(cluster) => cluster.format(),
+            Command::Explain(explain) => explain.format,
         };
         format == OutputFormat::Json
     }
@@ -71,7 +95,16 @@ impl Cli {
             Command::Produce(produce) => block_on(produce.run(&target)),
             Command::Consume(consume) => block_on(consume.run(&target)),
             Command::Segment(segment) => segment.run(),
-            Command::Config(config) => config.run(),
+            Command::Config(config) => config.run(&target),
+            Command::Group(group) => block_on(group.run(&target)),
+            Command::Cluster(cluster) => block_on(cluster.run(&target)),
+            Command::Explain(explain) => explain.run(),
+            Command::Examples(examples) => examples.run(),
+            Command::Completion(completion) => {
+                completion.run();
+                Ok(())
+            }
+            Command::Man(man) => man.run(),
         }
     }
 }
@@ -84,6 +117,18 @@ fn block_on(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failu
             Err(Failure::new(Exit::Failed, "no_runtime", format!("cannot start: {error}")))
         }
     }
+}
+
+/// Ends a command about several things: each failure on its own lines, and exit code 1 if any.
+fn finish(mut failures: Vec<Failure>, format: OutputFormat) -> Result<(), Failure> {
+    let Some(last) = failures.pop() else { return Ok(()) };
+    for failure in failures {
+        console::say(&match format {
+            OutputFormat::Text => failure.to_string(),
+            OutputFormat::Json => failure.to_json(),
+        });
+    }
+    Err(Failure { exit: Exit::Failed, ..last })
 }
 
 #[cfg(test)]

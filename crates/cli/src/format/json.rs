@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use super::span::moment;
 use super::{InputRecord, PlacedRecord};
 
 /// The line, without its end.
@@ -25,7 +26,7 @@ pub(crate) fn record_to_json(record: &PlacedRecord<'_>) -> String {
         record.partition,
         record.offset
     );
-    match timestamp_to_text(record.timestamp) {
+    match moment(record.timestamp) {
         Some(text) => line += &format!(",\"timestamp\":\"{text}\""),
         None if record.timestamp >= 0 => line += &format!(",\"timestamp\":{}", record.timestamp),
         None => {}
@@ -124,15 +125,6 @@ fn timestamp_from_json(object: &Map<String, Value>) -> Result<Option<i64>, Strin
         Some(_) => return Err(wrong()),
     };
     if millis < 0 { Err(wrong()) } else { Ok(Some(millis)) }
-}
-
-/// RFC 3339; `None` for no time and for years of more than four digits.
-pub(super) fn timestamp_to_text(millis: i64) -> Option<String> {
-    if millis < 0 {
-        return None;
-    }
-    let time = OffsetDateTime::from_unix_timestamp_nanos(i128::from(millis) * 1_000_000).ok()?;
-    time.format(&Rfc3339).ok()
 }
 
 #[cfg(test)]

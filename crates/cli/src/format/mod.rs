@@ -3,10 +3,12 @@
 mod input;
 mod json;
 mod output;
+mod span;
 mod template;
 
 pub(crate) use input::{InputFormat, InputRecord};
 pub(crate) use output::OutputFormat;
+pub(crate) use span::{moment, span};
 
 /// A record with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]

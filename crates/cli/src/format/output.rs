@@ -6,7 +6,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::PlacedRecord;
-use super::json::{record_to_json, timestamp_to_text};
+use super::json::record_to_json;
+use super::span::moment;
 use super::template::{self, Encoding, Field, Piece};
 
 /// The form of the records.
@@ -73,7 +74,7 @@ impl OutputFormat {
 
 fn text(record: &PlacedRecord<'_>) -> String {
     let place = format!("{}-{}@{}", record.topic, record.partition, record.offset);
-    let time = timestamp_to_text(record.timestamp).unwrap_or_else(|| "-".to_owned());
+    let time = moment(record.timestamp).unwrap_or_else(|| "-".to_owned());
     let mut line = format!("{place}  {time}  {}  {}", shown(record.key), shown(record.value));
     for (name, value) in record.headers {
         line += &format!("  {}:{}", shown(Some(name)), shown(value.as_deref()));

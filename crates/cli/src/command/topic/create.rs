@@ -2,11 +2,12 @@
 
 use clap::Args;
 use strandline_client::NewTopic;
-use strandline_model::config::topic_key;
+use strandline_model::config::Scope;
 use strandline_wire::ErrorCode;
 
-use crate::command::OutputFormat;
+use crate::command::assignment::assignment;
 use crate::command::target::Target;
+use crate::command::{OutputFormat, finish};
 use crate::console;
 use crate::failure::Failure;
 use crate::format::counted;
@@ -43,8 +44,11 @@ pub(crate) struct Create {
 
 impl Create {
     pub(super) async fn run(self, target: &Target) -> Result<(), Failure> {
-        let configs: Vec<_> =
-            self.configs.iter().map(|text| assignment(text)).collect::<Result<_, _>>()?;
+        let configs: Vec<_> = self
+            .configs
+            .iter()
+            .map(|text| assignment(Scope::Topic, text))
+            .collect::<Result<_, _>>()?;
         let topic = |name: &String| NewTopic {
             name: name.clone(),
             partitions: self.partitions,
@@ -82,39 +86,6 @@ impl Create {
         if self.format == OutputFormat::Json {
             console::line(&serde_json::Value::from(created).to_string());
         }
-        super::finish(failures, self.format)
-    }
-}
-
-/// `key=value` as the protocol wants it: units become plain numbers. What we do not know is left to
-/// the broker, which may be another kind or a newer one.
-fn assignment(text: &str) -> Result<(String, String), Failure> {
-    let (name, value) =
-        text.split_once('=').ok_or_else(|| Failure::usage(format!("-c {text}: not key=value")))?;
-    let name = name.trim();
-    let plain = match topic_key(name).map(|key| key.parse_with_units(value)) {
-        Some(Ok(parsed)) => parsed.to_string(),
-        Some(Err(invalid)) => return Err(Failure::usage(format!("-c {text}: {invalid}"))),
-        None => value.to_owned(),
-    };
-    Ok((name.to_owned(), plain))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn units_become_the_plain_numbers_of_the_protocol() {
-        for (text, name, value) in [
-            ("retention.ms=7d", "retention.ms", "604800000"),
-            ("segment.bytes=128MiB", "segment.bytes", "134217728"),
-            ("cleanup.policy=compact, delete", "cleanup.policy", "compact,delete"),
-            ("some.other.broker=x y", "some.other.broker", "x y"),
-        ] {
-            assert_eq!(assignment(text), Ok((name.to_owned(), value.to_owned())));
-        }
-        assert!(assignment("retention.ms").is_err());
-        assert!(assignment("retention.ms=soon").is_err());
+        finish(failures, self.format)
     }
 }

@@ -3,8 +3,8 @@
 use clap::Args;
 use strandline_wire::ErrorCode;
 
-use crate::command::OutputFormat;
 use crate::command::target::{Target, unknown_topic};
+use crate::command::{OutputFormat, finish};
 use crate::console;
 use crate::failure::Failure;
 
@@ -65,6 +65,6 @@ impl Delete {
                 failures.push(unknown_topic(&name, known));
             }
         }
-        super::finish(failures, self.format)
+        finish(failures, self.format)
     }
 }

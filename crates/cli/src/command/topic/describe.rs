@@ -3,8 +3,8 @@
 use clap::Args;
 use strandline_client::{Client, ClientError, ConfigEntry, OffsetAt, Partition, Topic};
 
-use crate::command::OutputFormat;
 use crate::command::target::{Target, unknown_topic};
+use crate::command::{OutputFormat, finish};
 use crate::console;
 use crate::failure::Failure;
 use crate::table::{Align, Table};
@@ -68,7 +68,7 @@ impl Describe {
                 console::line(&serde_json::Value::from(topics).to_string());
             }
         }
-        super::finish(failures, self.format)
+        finish(failures, self.format)
     }
 
     async fn describe(&self, client: &mut Client, topic: Topic) -> Result<Described, ClientError> {

@@ -1,23 +1,30 @@
 //! `strandline topic`: topics of any Kafka cluster.
 
+mod add_partitions;
+mod alter;
 mod create;
 mod delete;
 mod describe;
 mod list;
+mod offsets;
+mod trim;
 
 use clap::Subcommand;
 
 use super::OutputFormat;
 use super::target::Target;
-use crate::console;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 
-/// Creates, lists, describes and deletes topics.
+/// Creates, lists, describes, changes, trims and deletes topics.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Topic {
     Create(create::Create),
     List(list::List),
     Describe(describe::Describe),
+    Offsets(offsets::Offsets),
+    Alter(alter::Alter),
+    AddPartitions(add_partitions::AddPartitions),
+    Trim(trim::Trim),
     Delete(delete::Delete),
 }
 
@@ -27,6 +34,10 @@ impl Topic {
             Self::Create(create) => create.format,
             Self::List(list) => list.format,
             Self::Describe(describe) => describe.format,
+            Self::Offsets(offsets) => offsets.format,
+            Self::Alter(alter) => alter.format,
+            Self::AddPartitions(add) => add.format,
+            Self::Trim(trim) => trim.format,
             Self::Delete(delete) => delete.format,
         }
     }
@@ -36,19 +47,11 @@ impl Topic {
             Self::Create(create) => create.run(target).await,
             Self::List(list) => list.run(target).await,
             Self::Describe(describe) => describe.run(target).await,
+            Self::Offsets(offsets) => offsets.run(target).await,
+            Self::Alter(alter) => alter.run(target).await,
+            Self::AddPartitions(add) => add.run(target).await,
+            Self::Trim(trim) => trim.run(target).await,
             Self::Delete(delete) => delete.run(target).await,
         }
     }
-}
-
-/// Ends a command about several topics: each failure on its own lines, and exit code 1 if any.
-fn finish(mut failures: Vec<Failure>, format: OutputFormat) -> Result<(), Failure> {
-    let Some(last) = failures.pop() else { return Ok(()) };
-    for failure in failures {
-        console::say(&match format {
-            OutputFormat::Text => failure.to_string(),
-            OutputFormat::Json => failure.to_json(),
-        });
-    }
-    Err(Failure { exit: Exit::Failed, ..last })
 }

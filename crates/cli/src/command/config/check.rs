@@ -1,27 +1,12 @@
-//! `strandline config`: checks settings, shows where they come from, prints the reference.
+//! `strandline config check` and `show`: settings of a broker before it runs.
 
-use clap::{Args, Subcommand};
-use strandline_model::config::reference_markdown;
+use clap::Args;
 
-use super::OutputFormat;
+use crate::command::OutputFormat;
 use crate::console;
 use crate::failure::Failure;
 use crate::serve::{Plan, ServeOptions};
 use crate::settings::{Shown, show};
-
-/// Checks settings, shows where they come from, prints the reference.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Config {
-    /// Reads a properties file (and the environment and -c) as `serve` would, and says what it means.
-    #[command(after_help = "Example:\n  strandline config check server.properties")]
-    Check(Check),
-    /// Prints every setting that is not the default, where it comes from and what it hides.
-    #[command(after_help = "Example:\n  strandline config show server.properties -c node.id=2")]
-    Show(Check),
-    /// Prints the reference of all keys, as Markdown.
-    #[command(after_help = "Example:\n  strandline config reference")]
-    Reference,
-}
 
 /// Where settings are read from.
 #[derive(Debug, Args)]
@@ -36,46 +21,36 @@ pub(crate) struct Check {
     lenient_config: bool,
     /// How to print.
     #[arg(long, value_enum, default_value_t)]
-    format: OutputFormat,
-}
-
-impl Config {
-    pub(super) fn format(&self) -> OutputFormat {
-        match self {
-            Self::Check(check) | Self::Show(check) => check.format,
-            Self::Reference => OutputFormat::Text,
-        }
-    }
-
-    pub(super) fn run(self) -> Result<(), Failure> {
-        match self {
-            Self::Check(check) => {
-                let format = check.format;
-                let plan = check.plan()?;
-                console::line(&match format {
-                    OutputFormat::Text => checked_text(&plan),
-                    OutputFormat::Json => checked_json(&plan).to_string(),
-                });
-            }
-            Self::Show(check) => {
-                let format = check.format;
-                let plan = check.plan()?;
-                let shown = show(&plan.settings);
-                match format {
-                    OutputFormat::Text => shown.iter().for_each(|key| console::line(&text(key))),
-                    OutputFormat::Json => {
-                        let keys: Vec<_> = shown.iter().map(json).collect();
-                        console::line(&serde_json::Value::from(keys).to_string());
-                    }
-                }
-            }
-            Self::Reference => console::data(reference_markdown().as_bytes()),
-        }
-        Ok(())
-    }
+    pub(super) format: OutputFormat,
 }
 
 impl Check {
+    /// Says what the settings mean.
+    pub(super) fn check(self) -> Result<(), Failure> {
+        let format = self.format;
+        let plan = self.plan()?;
+        console::line(&match format {
+            OutputFormat::Text => checked_text(&plan),
+            OutputFormat::Json => checked_json(&plan).to_string(),
+        });
+        Ok(())
+    }
+
+    /// Prints what is not the default.
+    pub(super) fn show(self) -> Result<(), Failure> {
+        let format = self.format;
+        let plan = self.plan()?;
+        let shown = show(&plan.settings);
+        match format {
+            OutputFormat::Text => shown.iter().for_each(|key| console::line(&text(key))),
+            OutputFormat::Json => {
+                let keys: Vec<_> = shown.iter().map(json).collect();
+                console::line(&serde_json::Value::from(keys).to_string());
+            }
+        }
+        Ok(())
+    }
+
     fn plan(self) -> Result<Plan, Failure> {
         let options = ServeOptions {
             config: self.file,

@@ -1,0 +1,236 @@
+//! Changing configuration: what was, what is, and where each value comes from.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use strandline_client::{Client, ClientError, ConfigChange, ConfigEntry, ConfigResource};
+use strandline_model::config::{Scope, key, suggest};
+use strandline_wire::ErrorCode;
+use tokio::time::{Instant, sleep};
+
+use super::OutputFormat;
+use super::target::Target;
+use crate::console;
+use crate::failure::Failure;
+
+/// How long a broker may take to show a change that it has acknowledged. Reached: what it shows is
+/// printed.
+const SETTLED_WITHIN: Duration = Duration::from_secs(1);
+/// Between two looks.
+const SETTLED_PAUSE: Duration = Duration::from_millis(50);
+
+/// A resource before and after a change.
+pub(super) struct Alteration {
+    resource: ConfigResource,
+    keys: Vec<KeyChange>,
+    /// Whether it was done, or only tried.
+    done: bool,
+}
+
+struct KeyChange {
+    name: String,
+    before: Option<ConfigEntry>,
+    /// What it will be is not known when a value is to be taken away and nothing is done.
+    after: Option<ConfigEntry>,
+}
+
+/// Changes keys of a resource, all or none; with `dry_run` only asks whether that could be done.
+pub(super) async fn alter(
+    target: &Target,
+    client: &mut Client,
+    resource: &ConfigResource,
+    changes: &[ConfigChange],
+    dry_run: bool,
+) -> Result<Alteration, Failure> {
+    let before = match client.describe_configs(resource).await {
+        Ok(entries) => by_name(entries),
+        Err(error) => return Err(explain_resource(target, client, resource, &error).await),
+    };
+    if let Err(error) = client.alter_configs(resource, changes, dry_run).await {
+        let failure = explain_resource(target, client, resource, &error).await;
+        return Err(with_suggestions(failure, resource, changes, &error));
+    }
+    let after = if dry_run {
+        BTreeMap::new()
+    } else {
+        let entries = settled(client, resource, changes).await;
+        entries.map_err(|error| target.explain(&error))?
+    };
+    let key_change = |change: &ConfigChange| KeyChange {
+        name: change.name.clone(),
+        before: before.get(&change.name).cloned(),
+        after: match &change.value {
+            Some(value) if dry_run => before.get(&change.name).map(|entry| ConfigEntry {
+                value: Some(value.clone()),
+                source: resource_source(resource),
+                ..entry.clone()
+            }),
+            _ => after.get(&change.name).cloned(),
+        },
+    };
+    let keys = changes.iter().map(key_change).collect();
+    Ok(Alteration { resource: resource.clone(), keys, done: !dry_run })
+}
+
+/// The configuration once the broker shows the change: Kafka's brokers learn of it a moment after
+/// their controller has acknowledged it.
+async fn settled(
+    client: &mut Client,
+    resource: &ConfigResource,
+    changes: &[ConfigChange],
+) -> Result<BTreeMap<String, ConfigEntry>, ClientError> {
+    let own = resource_source(resource);
+    let deadline = Instant::now() + SETTLED_WITHIN;
+    loop {
+        let entries = by_name(client.describe_configs(resource).await?);
+        let shows = |change: &ConfigChange| match (&change.value, entries.get(&change.name)) {
+            (Some(_), None) => false,
+            (Some(value), Some(entry)) => {
+                entry.source == own && entry.value.as_ref() == Some(value)
+            }
+            (None, entry) => entry.is_none_or(|entry| entry.source != own),
+        };
+        // A value that the broker writes in another way is shown as the broker writes it.
+        if changes.iter().all(shows) || Instant::now() >= deadline {
+            return Ok(entries);
+        }
+        sleep(SETTLED_PAUSE).await;
+    }
+}
+
+impl Alteration {
+    /// Prints what changed.
+    pub(super) fn show(alterations: &[Self], format: OutputFormat) {
+        match format {
+            OutputFormat::Text => {
+                for alteration in alterations {
+                    console::line(&alteration.text());
+                }
+            }
+            OutputFormat::Json => {
+                let all: Vec<_> = alterations.iter().map(Self::json).collect();
+                console::line(&serde_json::Value::from(all).to_string());
+            }
+        }
+    }
+
+    fn text(&self) -> String {
+        let note = if self.done { "" } else { "  (nothing was changed)" };
+        let mut text = format!("{}{note}", self.resource);
+        for key in &self.keys {
+            text += &format!(
+                "\n  {}: {} -> {}",
+                key.name,
+                entry_text(key.before.as_ref()),
+                match &key.after {
+                    None if !self.done => "the default".to_owned(),
+                    after => entry_text(after.as_ref()),
+                }
+            );
+        }
+        text
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let value =
+            |entry: &Option<ConfigEntry>| entry.as_ref().and_then(|entry| entry.value.clone());
+        let source =
+            |entry: &Option<ConfigEntry>| entry.as_ref().map(|entry| source_name(entry.source));
+        let key = |key: &KeyChange| {
+            serde_json::json!({
+                "name": key.name,
+                "value_before": value(&key.before),
+                "source_before": source(&key.before),
+                "value": value(&key.after),
+                "source": source(&key.after),
+            })
+        };
+        serde_json::json!({
+            "resource": self.resource.to_string(),
+            "changed": self.done,
+            "configs": self.keys.iter().map(key).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn by_name(entries: Vec<ConfigEntry>) -> BTreeMap<String, ConfigEntry> {
+    entries.into_iter().map(|entry| (entry.name.clone(), entry)).collect()
+}
+
+fn entry_text(entry: Option<&ConfigEntry>) -> String {
+    match entry {
+        None => "not set".to_owned(),
+        Some(entry) => {
+            let value = entry.value.as_deref().unwrap_or("[hidden]");
+            format!("{value} ({})", source_name(entry.source))
+        }
+    }
+}
+
+/// The number of a value that was set on the resource itself.
+const fn resource_source(resource: &ConfigResource) -> i8 {
+    match resource {
+        ConfigResource::Topic(_) => 1,
+        ConfigResource::Broker(_) => 2,
+        ConfigResource::Cluster => 3,
+        ConfigResource::ClientMetrics(_) => 7,
+        ConfigResource::Group(_) => 8,
+    }
+}
+
+/// Where a value comes from, in a word; the numbers are Kafka's.
+pub(super) const fn source_name(source: i8) -> &'static str {
+    match source {
+        1 => "topic",
+        2 => "broker",
+        3 => "cluster",
+        4 => "file",
+        5 => "default",
+        6 => "logger",
+        7 => "client-metrics",
+        8 => "group",
+        _ => "unknown",
+    }
+}
+
+/// Whether the value was set by somebody, rather than built in.
+pub(super) const fn is_set(source: i8) -> bool {
+    source != 5
+}
+
+/// A failure about a resource: with a suggestion when it is a topic that is not there.
+pub(super) async fn explain_resource(
+    target: &Target,
+    client: &mut Client,
+    resource: &ConfigResource,
+    error: &ClientError,
+) -> Failure {
+    match resource {
+        ConfigResource::Topic(name) => target.explain_topic(client, name, error).await,
+        _ => target.explain(error),
+    }
+}
+
+fn with_suggestions(
+    mut failure: Failure,
+    resource: &ConfigResource,
+    changes: &[ConfigChange],
+    error: &ClientError,
+) -> Failure {
+    if error.code() != Some(ErrorCode::INVALID_CONFIG) {
+        return failure;
+    }
+    let scope = match resource {
+        ConfigResource::Topic(_) => Scope::Topic,
+        ConfigResource::Broker(_) | ConfigResource::Cluster => Scope::Broker,
+        ConfigResource::Group(_) | ConfigResource::ClientMetrics(_) => return failure,
+    };
+    for change in changes {
+        if key(scope, &change.name).is_none()
+            && let Some(near) = suggest(scope, &change.name)
+        {
+            failure = failure.hint(format!("{}: did you mean {near}?", change.name));
+        }
+    }
+    failure
+}

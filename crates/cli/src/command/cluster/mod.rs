@@ -1,0 +1,33 @@
+//! `strandline cluster`: what a Kafka cluster consists of and speaks.
+
+mod apis;
+mod info;
+
+use clap::Subcommand;
+
+use super::OutputFormat;
+use super::target::Target;
+use crate::failure::Failure;
+
+/// Shows the cluster: its id, nodes, features, versions.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Cluster {
+    Info(info::Info),
+    Apis(apis::Apis),
+}
+
+impl Cluster {
+    pub(super) fn format(&self) -> OutputFormat {
+        match self {
+            Self::Info(info) => info.format,
+            Self::Apis(apis) => apis.format,
+        }
+    }
+
+    pub(super) async fn run(self, target: &Target) -> Result<(), Failure> {
+        match self {
+            Self::Info(info) => info.run(target).await,
+            Self::Apis(apis) => apis.run(target).await,
+        }
+    }
+}

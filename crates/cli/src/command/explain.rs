@@ -1,0 +1,247 @@
+//! `strandline explain`: error codes and config keys, from the tables that define them.
+
+use clap::Args;
+use strandline_model::config::{
+    ConfigKey, Effect, Scope, Update, broker_keys, key, nearest, topic_keys,
+};
+use strandline_wire::{ErrorCode, ErrorInfo};
+
+use super::OutputFormat;
+use crate::console;
+use crate::failure::{Exit, Failure};
+
+/// Says what an error code or a config key means, and what to do.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  strandline explain 37\n  strandline explain not_leader_or_follower\n  \
+                  strandline explain retention.ms --format json"
+)]
+pub(crate) struct Explain {
+    /// A number or a name of a Kafka error code, or a config key.
+    #[arg(value_name = "CODE|KEY", allow_negative_numbers = true)]
+    word: String,
+    /// How to print.
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) format: OutputFormat,
+}
+
+/// What a word means.
+enum Meaning {
+    Code(&'static ErrorInfo),
+    Key(Scope, &'static ConfigKey),
+}
+
+impl Explain {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let meanings = meanings(&self.word);
+        if meanings.is_empty() {
+            return Err(unknown(&self.word));
+        }
+        match self.format {
+            OutputFormat::Text => {
+                let texts: Vec<String> = meanings.iter().map(Meaning::text).collect();
+                console::data(texts.join("\n").as_bytes());
+            }
+            OutputFormat::Json => {
+                let meanings: Vec<_> = meanings.iter().map(Meaning::json).collect();
+                console::line(&serde_json::Value::from(meanings).to_string());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A key may belong to topics and to brokers, with two meanings.
+fn meanings(word: &str) -> Vec<Meaning> {
+    let code = match word.parse() {
+        Ok(number) => ErrorCode::from_wire(number).info(),
+        Err(_) => ErrorCode::by_name(word),
+    };
+    let scopes = [Scope::Topic, Scope::Broker].into_iter();
+    let keys = scopes.filter_map(|scope| Some(Meaning::Key(scope, key(scope, word)?)));
+    code.map(Meaning::Code).into_iter().chain(keys).collect()
+}
+
+fn unknown(word: &str) -> Failure {
+    let codes = ErrorCode::all().iter().map(|info| info.name);
+    let keys = topic_keys().chain(broker_keys()).map(|key| key.name);
+    let message = format!("\"{word}\" is no error code and no config key");
+    let failure = Failure::new(Exit::Failed, "unknown_word", message);
+    match nearest(word, codes.chain(keys)) {
+        Some(near) => failure.hint(format!("did you mean {near}?")),
+        None => failure.hint("all keys: strandline config reference"),
+    }
+}
+
+impl Meaning {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Code(info) => info.name,
+            Self::Key(_, key) => key.name,
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = match self {
+            Self::Code(info) => {
+                let again = if info.retriable { "yes, on their own" } else { "no" };
+                format!(
+                    "{} ({})  Kafka error code\n  {}\n  clients try again: {again}\n",
+                    info.name,
+                    info.code.get(),
+                    info.meaning
+                )
+            }
+            Self::Key(scope, key) => key_text(*scope, key),
+        };
+        for line in advice(self.name()) {
+            text += &format!("  {line}\n");
+        }
+        text
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let advice = advice(self.name());
+        match self {
+            Self::Code(info) => serde_json::json!({
+                "kind": "error_code",
+                "name": info.name,
+                "code": info.code.get(),
+                "meaning": info.meaning,
+                "retriable": info.retriable,
+                "advice": advice,
+            }),
+            Self::Key(scope, key) => serde_json::json!({
+                "kind": kind(*scope),
+                "name": key.name,
+                "type": key.kind.name(),
+                "default": key.default,
+                "valid_values": key.valid_values(),
+                "meaning": key.doc,
+                "changes_at_run_time": changes(*scope, key),
+                "no_effect": no_effect(key),
+                "advice": advice,
+            }),
+        }
+    }
+}
+
+fn kind(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Topic => "topic_config",
+        Scope::Broker => "broker_config",
+    }
+}
+
+fn changes(scope: Scope, key: &ConfigKey) -> &'static str {
+    match (scope, key.update) {
+        (Scope::Topic, _) | (Scope::Broker, Update::ClusterWide) => "yes",
+        (Scope::Broker, Update::PerBroker) => "per broker",
+        (Scope::Broker, Update::ReadOnly) => "no",
+    }
+}
+
+fn no_effect(key: &ConfigKey) -> Option<&'static str> {
+    match key.effect {
+        Effect::Active => None,
+        Effect::None(why) => Some(why),
+        Effect::UnservedSecurity => {
+            Some("not served yet: any value but the default stops the start")
+        }
+    }
+}
+
+fn key_text(scope: Scope, key: &ConfigKey) -> String {
+    let kind = kind(scope).replace('_', " ");
+    let mut text = format!("{}  {kind}\n  {}\n", key.name, key.doc);
+    if let Some(why) = no_effect(key) {
+        text += &format!("  no effect: {why}\n");
+    }
+    text += &format!("  type: {}\n", key.kind.name());
+    text += &format!("  default: {}\n", key.default.unwrap_or("unset"));
+    let valid = key.valid_values();
+    if !valid.is_empty() {
+        text += &format!("  values: {valid}\n");
+    }
+    if !key.fallbacks.is_empty() {
+        let chain: Vec<&str> = key.fallbacks.iter().map(|fallback| fallback.name).collect();
+        text += &format!("  when unset: {}\n", chain.join(", then "));
+    }
+    text + &format!("  changes at run time: {}\n", changes(scope, key))
+}
+
+/// What to do about the words that people ask for most.
+fn advice(name: &str) -> &'static [&'static str] {
+    match name {
+        "OFFSET_OUT_OF_RANGE" => &[
+            "the records were removed (retention, trim), or the topic was made anew",
+            "see: strandline topic offsets TOPIC   move on: strandline group seek GROUP --to start",
+        ],
+        "UNKNOWN_TOPIC_OR_PARTITION" => {
+            &["list: strandline topic list   create: strandline topic create NAME"]
+        }
+        "MESSAGE_TOO_LARGE" | "RECORD_LIST_TOO_LARGE" => {
+            &["raise the limit: strandline topic alter TOPIC -c max.message.bytes=2MiB"]
+        }
+        "INVALID_PARTITIONS" => &["partitions can only be added, and there must be one at least"],
+        "INVALID_REPLICATION_FACTOR" => &["no more replicas than brokers: strandline cluster info"],
+        "INVALID_CONFIG" => {
+            &["the keys: strandline config reference   one: strandline explain KEY"]
+        }
+        "UNSUPPORTED_VERSION" => &["what each node serves: strandline cluster apis"],
+        "NON_EMPTY_GROUP" => &["its members: strandline group describe GROUP   stop them first"],
+        "GROUP_ID_NOT_FOUND" => &["list: strandline group list"],
+        "GROUP_SUBSCRIBED_TO_TOPIC" => {
+            &["members of the group read the topic: strandline group describe GROUP"]
+        }
+        "advertised.listeners" | "LEADER_NOT_AVAILABLE" | "BROKER_NOT_AVAILABLE" => &[
+            "clients connect to the address that they were told, not to the one they began with",
+            "tell all clients a name that works for them: \
+             strandline serve -c advertised.listeners=PLAINTEXT://HOST:PORT",
+        ],
+        _ => &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(word: &str) -> Vec<&'static str> {
+        meanings(word).iter().map(Meaning::name).collect()
+    }
+
+    #[test]
+    fn numbers_names_and_keys_are_known() {
+        assert_eq!(names("37"), ["INVALID_PARTITIONS"]);
+        assert_eq!(names("-1"), ["UNKNOWN_SERVER_ERROR"]);
+        assert_eq!(names("not_leader_or_follower"), ["NOT_LEADER_OR_FOLLOWER"]);
+        assert_eq!(names("retention.ms"), ["retention.ms"]);
+        assert_eq!(names("compression.type").len(), 2, "of topics and of brokers");
+        assert_eq!(names("9999"), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn every_code_and_key_is_explained() {
+        for info in ErrorCode::all() {
+            let text = Meaning::Code(info).text();
+            assert!(text.contains(info.meaning), "{text}");
+        }
+        for key in topic_keys() {
+            assert!(Meaning::Key(Scope::Topic, key).text().contains("  type: "), "{}", key.name);
+        }
+    }
+
+    #[test]
+    fn advice_belongs_to_words_that_there_are() {
+        for word in ["OFFSET_OUT_OF_RANGE", "NON_EMPTY_GROUP", "advertised.listeners"] {
+            assert_eq!(names(word), [word]);
+            assert!(!advice(word).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_typo_comes_with_the_word_that_was_meant() {
+        assert_eq!(unknown("retention.mss").hints, ["did you mean retention.ms?"]);
+    }
+}

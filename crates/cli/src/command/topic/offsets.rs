@@ -1,0 +1,162 @@
+//! `strandline topic offsets`.
+
+use clap::Args;
+use strandline_client::{Client, ClientError, OffsetAt, OffsetQuestion};
+use strandline_model::OffsetPoint;
+
+use crate::command::place::{Borders, borders, offsets_at, point};
+use crate::command::target::{Target, unknown_topic};
+use crate::command::{OutputFormat, finish};
+use crate::console;
+use crate::failure::Failure;
+use crate::format::moment;
+use crate::table::{Align, Table};
+
+/// Shows where partitions begin and end, the newest record, and where a time lies.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  strandline topic offsets orders\n  strandline topic offsets orders \
+                  --at @-1h --format json"
+)]
+pub(crate) struct Offsets {
+    /// The topics.
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    /// Also the offset of a place: @2026-01-15, @-1h, -3, ...
+    #[arg(long, value_name = "PLACE", value_parser = point, allow_hyphen_values = true)]
+    at: Option<OffsetPoint>,
+    /// How to print.
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) format: OutputFormat,
+}
+
+/// A partition with what was found.
+struct Found {
+    topic: String,
+    partition: i32,
+    borders: Borders,
+    /// The record with the newest timestamp: its offset and its time.
+    newest: Option<(i64, i64)>,
+    at: Option<i64>,
+}
+
+impl Offsets {
+    pub(super) async fn run(self, target: &Target) -> Result<(), Failure> {
+        let mut client = target.connect().await?;
+        let cluster = client.cluster(None).await.map_err(|error| target.explain(&error))?;
+        let mut failures = Vec::new();
+        let mut found = Vec::new();
+        for name in &self.names {
+            let Some(topic) = cluster.topics.iter().find(|topic| topic.name == *name) else {
+                let known = cluster.topics.iter().map(|topic| topic.name.as_str());
+                failures.push(unknown_topic(name, known));
+                continue;
+            };
+            let partitions = topic.partitions.iter();
+            let partitions: Vec<(String, i32)> =
+                partitions.map(|partition| (name.clone(), partition.index)).collect();
+            for outcome in self.find(&mut client, &partitions).await {
+                match outcome {
+                    Ok(one) => found.push(one),
+                    Err(error) => failures.push(target.explain(&error)),
+                }
+            }
+        }
+        self.show(&found);
+        finish(failures, self.format)
+    }
+
+    async fn find(
+        &self,
+        client: &mut Client,
+        partitions: &[(String, i32)],
+    ) -> Vec<Result<Found, ClientError>> {
+        let mut outcomes = Vec::new();
+        let mut open = Vec::new();
+        for (place, borders) in partitions.iter().zip(borders(client, partitions).await) {
+            match borders {
+                Ok(borders) => open.push((place.clone(), borders)),
+                Err(error) => outcomes.push(Err(error)),
+            }
+        }
+        let newest: Vec<OffsetQuestion> = open
+            .iter()
+            .map(|((topic, partition), _)| OffsetQuestion {
+                topic: topic.clone(),
+                partition: *partition,
+                at: OffsetAt::MaxTimestamp,
+            })
+            .collect();
+        let newest = client.offsets(&newest).await;
+        let at = match self.at {
+            Some(place) => offsets_at(client, &open, place).await.into_iter().map(Some).collect(),
+            None => open.iter().map(|_| None).collect::<Vec<_>>(),
+        };
+        for ((((topic, partition), borders), newest), at) in open.into_iter().zip(newest).zip(at) {
+            // Brokers before Kafka 3.0 can't be asked for it.
+            let newest = newest.ok().filter(|newest| newest.offset >= 0);
+            let newest = newest.map(|newest| (newest.offset, newest.timestamp));
+            outcomes.push(at.transpose().map(|at| Found { topic, partition, borders, newest, at }));
+        }
+        outcomes
+    }
+
+    fn show(&self, found: &[Found]) {
+        match self.format {
+            OutputFormat::Text => {
+                console::data(table(found, self.at.is_some()).render().as_bytes());
+            }
+            OutputFormat::Json => {
+                let found: Vec<_> = found.iter().map(|one| json(one, self.at.is_some())).collect();
+                console::line(&serde_json::Value::from(found).to_string());
+            }
+        }
+    }
+}
+
+fn table(found: &[Found], with_at: bool) -> Table {
+    let mut columns = vec![
+        ("TOPIC", Align::Left),
+        ("PARTITION", Align::Right),
+        ("LOG-START-OFFSET", Align::Right),
+        ("HIGH-WATERMARK", Align::Right),
+        ("RECORDS", Align::Right),
+        ("NEWEST-OFFSET", Align::Right),
+        ("NEWEST-TIME", Align::Left),
+    ];
+    if with_at {
+        columns.push(("AT", Align::Right));
+    }
+    let mut table = Table::new(&columns);
+    for one in found {
+        let mut row = vec![
+            one.topic.clone(),
+            one.partition.to_string(),
+            one.borders.start.to_string(),
+            one.borders.end.to_string(),
+            (one.borders.end - one.borders.start).to_string(),
+            one.newest.map(|(offset, _)| offset.to_string()).unwrap_or_default(),
+            one.newest.and_then(|(_, time)| moment(time)).unwrap_or_default(),
+        ];
+        if with_at {
+            row.push(one.at.map(|at| at.to_string()).unwrap_or_default());
+        }
+        table.row(row);
+    }
+    table
+}
+
+fn json(one: &Found, with_at: bool) -> serde_json::Value {
+    let mut object = serde_json::json!({
+        "topic": one.topic,
+        "partition": one.partition,
+        "log_start_offset": one.borders.start,
+        "high_watermark": one.borders.end,
+        "newest_offset": one.newest.map(|(offset, _)| offset),
+        "newest_timestamp": one.newest.and_then(|(_, time)| moment(time)),
+    });
+    if with_at {
+        object["at_offset"] = one.at.into();
+    }
+    object
+}

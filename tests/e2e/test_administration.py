@@ -1,0 +1,211 @@
+"""The commands for groups, configs and clusters: they work with any Kafka broker."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from broker import ApacheKafka, Broker
+from clients import QUIET, Record, bounds, create_topic, produce
+from command import done, found, refused, strandline
+from confluent_kafka import Consumer
+from deadline import wait_until
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """Apache Kafka: what works there works with other people's brokers."""
+    kafka = ApacheKafka(tmp_path_factory.mktemp("kafka"), {"group.initial.rebalance.delay.ms": "0"}).start()
+    yield kafka
+    kafka.close()
+
+
+@pytest.fixture
+def orders(cluster: Broker, topic_name: str) -> str:
+    """A topic of two partitions; ten records in the first, the oldest an hour old."""
+    create_topic(cluster.bootstrap, topic_name, partitions=2)
+    now = int(time.time() * 1000)
+    produce(cluster.bootstrap, topic_name, [Record(b"old", timestamp=now - 3_600_000 + i) for i in range(5)])
+    produce(cluster.bootstrap, topic_name, [Record(b"new", timestamp=now - 60_000 + i) for i in range(5)])
+    return topic_name
+
+
+def member(cluster: Broker, group: str, topic: str, protocol: str) -> Consumer:
+    """A live member of a group that has read and committed one record."""
+    settings = {
+        "bootstrap.servers": cluster.bootstrap, "group.id": group, "client.id": "app-1", "group.protocol": protocol,
+        "auto.offset.reset": "earliest", "enable.auto.commit": False, **QUIET,
+    }
+    consumer = Consumer(settings)
+    consumer.subscribe([topic])
+    message = wait_until("a record for the group", lambda: consumer.poll(0.2), seconds=60)
+    assert message.error() is None, message.error()
+    consumer.commit(message, asynchronous=False)
+    return consumer
+
+
+def described(cluster: Broker, group: str) -> dict:
+    [one] = found("group", "describe", group, broker=cluster)
+    return one
+
+
+def offset_of(cluster: Broker, group: str, topic: str, partition: int = 0) -> int | None:
+    offsets = {(o["topic"], o["partition"]): o["current_offset"] for o in described(cluster, group)["offsets"]}
+    return offsets.get((topic, partition))
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_with_members_is_told_of_and_refused(cluster: Broker, orders: str, protocol: str) -> None:
+    group = f"g-{orders}"
+    consumer = member(cluster, group, orders, protocol)
+    try:
+        one = described(cluster, group)
+        assert (one["type"], one["state"]) == (protocol, "Stable")
+        [listed] = [g for g in found("group", "list", "--lag", broker=cluster) if g["group"] == group]
+        assert (listed["state"], listed["type"], listed["lag_records"]) == ("Stable", protocol, 9)
+        [only] = one["members"]
+        assert only["client_id"] == "app-1" and only["assigned"] == [{"topic": orders, "partitions": [0, 1]}]
+        first, second = one["offsets"]
+        assert (first["current_offset"], first["log_end_offset"], first["lag_records"]) == (1, 10, 9)
+        assert 3_590_000 < first["lag_ms"] < 3_700_000, "the next record is an hour old"
+        assert first["member_id"] == only["member_id"]
+        assert (second["current_offset"], second["lag_records"], second["lag_ms"]) == (None, None, None)
+        text = done("group", "describe", group, broker=cluster)
+        assert "1 member" in text and "TIME-LAG" in text and "app-1" in text
+        for words in (["seek", group, "--to", "start", "--yes"], ["delete", group, "--yes"]):
+            error = refused(1, "group", *words, broker=cluster)
+            assert f'group "{group}" has 1 live member' in error and "app-1@" in error, error
+        error = refused(1, "group", "delete-offsets", group, "-t", orders, "--yes", broker=cluster)
+        assert "GROUP_SUBSCRIBED_TO_TOPIC" in error and "stop them first" in error
+        assert offset_of(cluster, group, orders) == 1
+    finally:
+        consumer.close()
+
+
+def test_an_empty_group_is_moved_everywhere(cluster: Broker, orders: str) -> None:
+    group = f"g-{orders}"
+    done("group", "seek", group, "--to", "start", "-t", f"{orders}:0", "--yes", broker=cluster)
+    assert offset_of(cluster, group, orders) == 0
+    for words, offset in (
+        (["--to", "end"], 10),
+        (["--to", "4"], 4),
+        (["--by", "3"], 7),
+        (["--by", "-100"], 0),
+        (["--to", "-2"], 8),
+        (["--to", "+3"], 3),
+        (["--to", "@-10m"], 5),
+        (["--to", "@-1ms"], 10),
+        (["--to", "999"], 10),
+    ):
+        before = offset_of(cluster, group, orders)
+        [plan] = found("group", "seek", group, *words, "--dry-run", broker=cluster)
+        assert (plan["current_offset"], plan["new_offset"], plan["moved"]) == (before, offset, False), words
+        unconfirmed = strandline("group", "seek", group, *words, broker=cluster)
+        assert unconfirmed.returncode == (2 if before != offset else 0), words
+        assert offset_of(cluster, group, orders) == before, "nothing moves without a word of consent"
+        done("group", "seek", group, *words, "--yes", broker=cluster)
+        assert offset_of(cluster, group, orders) == offset, words
+    copy = f"{group}-copy"
+    done("group", "seek", copy, "--like", group, "--yes", broker=cluster)
+    assert offset_of(cluster, copy, orders) == 10
+    one = described(cluster, copy)
+    assert (one["state"], one["members"], one["lag_records"], one["lag_ms"]) == ("Empty", [], 0, 0)
+    done("group", "delete-offsets", copy, "-t", orders, "--yes", broker=cluster)
+    if copy in listed(cluster):  # a group that holds nothing any more may be gone itself
+        assert offset_of(cluster, copy, orders) is None
+    assert "needs a confirmation" in refused(2, "group", "delete", group, broker=cluster)
+    done("group", "delete", group, "--yes", broker=cluster)
+    assert group not in listed(cluster)
+
+
+def listed(cluster: Broker) -> set[str]:
+    return {one["group"] for one in found("group", "list", broker=cluster)}
+
+
+def test_groups_that_are_not_there_are_told_with_a_suggestion(cluster: Broker, orders: str) -> None:
+    group = f"g-{orders}"
+    done("group", "seek", group, "--to", "start", "-t", orders, "--yes", broker=cluster)
+    for words in (["describe", f"{group}x"], ["delete", f"{group}x", "--yes"], ["seek", f"{group}x", "--to", "end"]):
+        error = refused(1, "group", *words, broker=cluster)
+        assert f'group "{group}x" does not exist' in error and f'did you mean "{group}"' in error, error
+    error = refused(1, "group", "seek", group, "--to", "end", "-t", f"{orders}x", broker=cluster)
+    assert f'topic "{orders}x" does not exist' in error
+
+
+def test_lag_is_what_kafkas_own_tool_says(cluster: Broker, orders: str, kafka_tool) -> None:
+    group = f"g-{orders}"
+    done("group", "seek", group, "--to", "3", "-t", orders, "--yes", broker=cluster)
+    text = kafka_tool("consumer-groups", "--bootstrap-server", cluster.bootstrap, "--describe", "--group", group)
+    theirs = {}
+    for line in text.splitlines():
+        words = line.split()
+        if words[:2] == [group, orders]:
+            theirs[int(words[2])] = (int(words[3]), int(words[4]), int(words[5]))
+    ours = {
+        offset["partition"]: (offset["current_offset"], offset["log_end_offset"], offset["lag_records"])
+        for offset in described(cluster, group)["offsets"]
+    }
+    assert ours == theirs and ours[0] == (3, 10, 7)
+
+
+def test_a_topic_is_trimmed(cluster: Broker, orders: str) -> None:
+    plan = found("topic", "trim", orders, "--before", "@-10m", "--dry-run", broker=cluster)
+    assert [(cut["new_start_offset"], cut["records"]) for cut in plan] == [(5, 5), (0, 0)]
+    assert "needs a confirmation" in refused(2, "topic", "trim", orders, "--before", "@-10m", broker=cluster)
+    assert bounds(cluster.bootstrap, orders) == (0, 10)
+    done("topic", "trim", orders, "--before", "@-10m", "--yes", broker=cluster)
+    assert bounds(cluster.bootstrap, orders) == (5, 10)
+    done("topic", "trim", orders, "-p", "0", "--before", "end", "--yes", broker=cluster)
+    assert bounds(cluster.bootstrap, orders) == (10, 10)
+    assert "has no partition 7" in refused(2, "topic", "trim", orders, "-p", "7", "--before", "end", broker=cluster)
+
+
+def test_offsets_of_a_topic(cluster: Broker, orders: str) -> None:
+    first, second = found("topic", "offsets", orders, "--at", "@-10m", broker=cluster)
+    assert (first["log_start_offset"], first["high_watermark"], first["at_offset"]) == (0, 10, 5)
+    assert first["newest_offset"] == 9 and first["newest_timestamp"].endswith("Z")
+    assert (second["high_watermark"], second["newest_offset"], second["at_offset"]) == (0, None, 0)
+
+
+def test_a_topic_is_altered_and_grows(cluster: Broker, orders: str) -> None:
+    [tried] = found("topic", "alter", orders, "-c", "retention.ms=1d", "--dry-run", broker=cluster)
+    assert (tried["changed"], tried["configs"][0]["value"]) == (False, "86400000")
+    [changed] = found("topic", "alter", orders, "-c", "retention.ms=2d", broker=cluster)
+    [key] = changed["configs"]
+    assert (key["source_before"], key["value"], key["source"]) == ("default", "172800000", "topic")
+    [entry] = found("config", "get", f"topic:{orders}", "retention.ms", broker=cluster)
+    assert (entry["value"], entry["source"]) == ("172800000", "topic")
+    done("topic", "alter", orders, "--delete-config", "retention.ms", broker=cluster)
+    [entry] = found("config", "get", f"topic:{orders}", "retention.ms", broker=cluster)
+    assert (entry["value"], entry["source"]) == ("604800000", "default")
+    error = refused(1, "topic", "alter", orders, "-c", "retention.mss=1", broker=cluster)
+    assert "INVALID_CONFIG" in error and "did you mean retention.ms?" in error
+    done("topic", "add-partitions", orders, "-p", "+1", broker=cluster)
+    [topic] = [one for one in found("topic", "list", broker=cluster) if one["name"] == orders]
+    assert topic["partitions"] == 3
+    assert "INVALID_PARTITIONS" in refused(1, "topic", "add-partitions", orders, "-p", "2", broker=cluster)
+
+
+def test_configs_of_brokers_and_groups_are_set_and_unset(cluster: Broker, topic_name: str) -> None:
+    info = found("cluster", "info", broker=cluster)
+    node = info["nodes"][0]["node_id"]
+    for resource, key, value, plain in (
+        ("cluster", "log.retention.ms", "3d", "259200000"),
+        (f"broker:{node}", "log.retention.ms", "4d", "345600000"),
+        (f"group:g-{topic_name}", "consumer.session.timeout.ms", "50s", "50000"),
+    ):
+        done("config", "set", resource, f"{key}={value}", broker=cluster)
+        entries = {one["name"]: one for one in found("config", "get", resource, broker=cluster)}
+        assert (entries[key]["value"], entries[key]["source"]) == (plain, resource.split(":")[0])
+        done("config", "unset", resource, key, broker=cluster)
+        entries = {one["name"]: one for one in found("config", "get", resource, broker=cluster)}
+        assert entries.get(key, {}).get("source") != resource.split(":")[0]
+
+
+def test_the_cluster_says_what_it_is(cluster: Broker, orders: str) -> None:
+    info = found("cluster", "info", broker=cluster)
+    [node] = info["nodes"]
+    assert node["port"] == cluster.port and node["leads_partitions"] == info["partitions"] > 1
+    assert info["cluster_id"] in done("cluster", "info", broker=cluster)
+    [apis] = found("cluster", "apis", broker=cluster)
+    names = {api["name"] for api in apis["apis"]}
+    assert {"Produce", "Fetch", "ApiVersions"} <= names
