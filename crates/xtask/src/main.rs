@@ -1,12 +1,14 @@
-//! The project's toolbox: `cargo xtask tidy`, `cargo xtask ci` and `cargo xtask bench`.
+//! The project's toolbox: `cargo xtask tidy`, `ci`, `conformance` and `bench`.
 //!
 //! Everything that guards the tree is written here, in Rust, and run the same way by a person and by CI.
-//! The toolbox knows the shape of the tree and how to call other programs. It knows nothing of Kafka.
+//! The toolbox knows the shape of the tree and how to call other programs. Of Kafka it knows the names
+//! of its APIs and of its clients' tests.
 
 #![expect(clippy::print_stdout, reason = "a toolbox talks to the person who runs it")]
 
 mod bench;
 mod ci;
+mod conformance;
 mod tidy;
 mod tree;
 
@@ -21,6 +23,10 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                      `ci STEP ...` runs some of them
   tidy [--tighten]   check the tree: crate edges, fences, ratchets, words, docs
                      --tighten lowers the ratchet's numbers to what is there
+  conformance [LANE ...]
+                     run the tests that others wrote for Kafka's clients against the
+                     release build; --fast, --twice, --only PATTERN, --record
+  compat             write docs/compat.md from the kept results and the API table
   bench [ARG ...]    compare with reference brokers in alternated rounds; arguments
                      are those of `strandline-bench compare`";
 
@@ -40,6 +46,8 @@ fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["ci", rest @ ..] => ci::run(root, rest),
+        ["conformance", rest @ ..] => conformance::run(root, rest),
+        ["compat"] => conformance::compat::run(&root),
         ["bench", rest @ ..] => bench::run(&root, rest),
         ["tidy"] => tidy::run(&root, tidy::Mode::Check),
         ["tidy", "--tighten"] => tidy::run(&root, tidy::Mode::Tighten),

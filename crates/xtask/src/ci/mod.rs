@@ -4,11 +4,11 @@
 //! [`provision`]) or fails with what is missing: none is ever left out without a word, and the summary
 //! names those that did not run.
 
-mod process;
-mod provision;
+pub(crate) mod process;
+pub(crate) mod provision;
 mod steps;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,18 @@ pub(crate) struct Context {
     root: PathBuf,
     /// Whether the long form of each check was asked for.
     full: bool,
+}
+
+impl Context {
+    /// What a command outside of CI knows, which calls the same helpers.
+    pub(crate) fn new(root: PathBuf, full: bool) -> Self {
+        Self { root, full }
+    }
+
+    /// The workspace's folder.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
 }
 
 const USAGE: &str = "usage: cargo xtask ci [--full | --list | STEP ...]

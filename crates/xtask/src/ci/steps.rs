@@ -52,6 +52,11 @@ pub(super) const STEPS: &[Step] = &[
     always("fuzz", "hostile bytes never panic", fuzz),
     always("differential", "the same answers as Apache Kafka, field by field", differential),
     always("e2e", "real clients against the release build", e2e),
+    always(
+        "conformance",
+        "tests that others wrote for Kafka's clients, the fast part",
+        conformance,
+    ),
     only_full("bench-build", "the benches compile, librdkafka with them", bench_build),
 ];
 
@@ -122,6 +127,10 @@ fn e2e(context: &Context) -> anyhow::Result<()> {
         .env("GOTOOLCHAIN", "local")
         .path_first(&go)?
         .wait()
+}
+
+fn conformance(context: &Context) -> anyhow::Result<()> {
+    crate::conformance::run_fast(context)
 }
 
 fn bench_build(context: &Context) -> anyhow::Result<()> {
