@@ -30,7 +30,7 @@ use crate::settings::SettingsSource;
 use crate::tasks;
 use crate::topic::{
     CreateError, CreatePartitionsError, DeleteError, LoadError, NewTopic, PlannedTopic, Registry,
-    Topic,
+    RestingNames, Topic,
 };
 
 /// The row that holds the cluster's id, 16 bytes.
@@ -77,6 +77,7 @@ pub struct Broker {
     environment: Arc<dyn Environment>,
     engines: Engines,
     registry: Registry,
+    resting_names: RestingNames,
     partitions: Partitions,
     producer_ids: ProducerIds,
     purger: Arc<Purger>,
@@ -114,6 +115,7 @@ impl Broker {
             environment,
             engines,
             registry,
+            resting_names: RestingNames::default(),
             producer_ids: ProducerIds::new(meta),
             purger: Arc::new(purger),
             sessions: Mutex::new(FetchSessions::new(limits)),
@@ -222,6 +224,11 @@ impl Broker {
             .await?
     }
 
+    /// Whether a topic of this name was deleted a moment ago.
+    pub(crate) fn name_rests(&self, name: &str) -> bool {
+        self.resting_names.contains(name, self.environment.monotonic())
+    }
+
     pub(crate) async fn grow_topic(
         self: &Arc<Self>,
         topic: &Arc<Topic>,
@@ -242,6 +249,8 @@ impl Broker {
         }
         let (now, grace_ms) = (self.environment.now(), config.deletion_grace_ms);
         let (broker, topic) = (Arc::clone(self), Arc::clone(topic));
+        // Before the name is free, so that nobody slips in between.
+        self.resting_names.add(topic.name().clone(), self.environment.monotonic());
         let deleted = async move {
             let deletion = broker.registry.delete_topic(&topic, now, grace_ms).await?;
             broker.purger.add(deletion);

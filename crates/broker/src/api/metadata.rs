@@ -2,7 +2,7 @@
 //! epoch; v8 authorized operations; v10 topic ids; v12 lookup by id.
 //!
 //! A topic that may be created on first use is created before the answer, so the client need not
-//! ask again.
+//! ask again. The name of one that was deleted a moment ago is unknown for a while.
 
 use std::sync::Arc;
 
@@ -155,7 +155,8 @@ async fn create_on_first_use(
     client_allows: bool,
 ) -> Result<Arc<Topic>, ErrorCode> {
     TopicName::new(name).map_err(|_: InvalidTopicName| ErrorCode::INVALID_TOPIC_EXCEPTION)?;
-    if !client_allows || !broker.settings().broker().auto_create_topics_enable {
+    let allowed = client_allows && broker.settings().broker().auto_create_topics_enable;
+    if !allowed || broker.name_rests(name) {
         return Err(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
     }
     let new = NewTopic {

@@ -3,6 +3,7 @@
 mod create;
 mod delete;
 mod registry;
+mod resting;
 mod row;
 
 use std::sync::Arc;
@@ -21,6 +22,7 @@ pub(crate) use create::{
 pub(crate) use delete::DeleteError;
 pub use registry::LoadError;
 pub(crate) use registry::Registry;
+pub(crate) use resting::RestingNames;
 pub use row::RowError;
 pub(crate) use row::{DeletionRow, TopicRow, name_key, topic_key};
 

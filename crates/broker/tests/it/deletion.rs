@@ -1,6 +1,6 @@
 //! Deleting a topic: the name is free at once, waiting readers learn it, bytes go later.
 
-use strandline_wire::{ErrorCode, create_topics, delete_topics};
+use strandline_wire::{ErrorCode, create_topics, delete_topics, metadata};
 
 use crate::harness::{Client, TestBroker, batch, text};
 
@@ -36,6 +36,36 @@ async fn a_new_topic_of_the_same_name_meets_nothing_of_the_old_one() {
     client.create_topic("t", 1).await;
     assert_eq!(client.offset("t", -1).await, (0, 0));
     assert_eq!(client.produce("t", batch(&["new"])).await, (0, 0));
+}
+
+#[tokio::test]
+async fn a_deleted_topic_is_not_brought_back_by_who_still_names_it() {
+    let house = TestBroker::start().await;
+    let mut client = house.connect();
+    client.create_topic("t", 3).await;
+    assert_eq!(delete(&mut client, "t").await, 0);
+    let unknown = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION.get();
+    assert_eq!(metadata_of(&mut client, "t").await, (unknown, 0));
+    // Kafka creates such a topic at once; whoever deleted it to create it anew would come second.
+    client.create_topic("t", 2).await;
+    assert_eq!(metadata_of(&mut client, "t").await, (0, 2));
+    assert_eq!(delete(&mut client, "t").await, 0);
+    house.environment.advance_ms(4_999);
+    assert_eq!(metadata_of(&mut client, "t").await, (unknown, 0));
+    house.environment.advance_ms(1);
+    assert_eq!(metadata_of(&mut client, "t").await, (0, 1));
+}
+
+/// Error and number of partitions, as a client is told that would have the topic created.
+async fn metadata_of(client: &mut Client, name: &str) -> (i16, usize) {
+    let asked = metadata::MetadataRequestTopic { name: Some(text(name)), ..Default::default() };
+    let request = metadata::Request {
+        topics: Some(vec![asked]),
+        allow_auto_topic_creation: true,
+        ..Default::default()
+    };
+    let topic = client.ask(9, &request).await.topics.remove(0);
+    (topic.error_code, topic.partitions.len())
 }
 
 #[tokio::test(start_paused = true)]
