@@ -68,7 +68,8 @@ pub struct Running {
     pub broker: SocketAddr,
     /// From the start of the process to the first answer.
     pub ready: Duration,
-    folder: TempDir,
+    /// Gone once another process has it.
+    folder: Option<TempDir>,
 }
 
 impl Programs {
@@ -78,8 +79,18 @@ impl Programs {
             .prefix("strandline-bench-")
             .tempdir_in(&self.scratch)
             .context("make a folder for the run")?;
+        fs::create_dir(folder.path().join("data"))?;
+        self.launch(contender, durability, folder)
+    }
+
+    /// Starts a broker in a folder, empty or left by another, and waits until it answers.
+    fn launch(
+        &self,
+        contender: Contender,
+        durability: Durability,
+        folder: TempDir,
+    ) -> anyhow::Result<Running> {
         let data = folder.path().join("data");
-        fs::create_dir(&data)?;
         let fixed_port = match contender {
             Contender::Kafka => Some(free_port()?),
             Contender::Null | Contender::Journal | Contender::Strandline => None,
@@ -94,7 +105,8 @@ impl Programs {
             .with_context(|| format!("start {contender:?}. command=`{command:?}`"))?;
         let account = Some(Account::open(child.id()));
         let broker = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let mut running = Running { child, account, broker, ready: Duration::ZERO, folder };
+        let mut running =
+            Running { child, account, broker, ready: Duration::ZERO, folder: Some(folder) };
         running.wait_until_ready(begin, fixed_port, &ports_file)?;
         Ok(running)
     }
@@ -172,14 +184,35 @@ impl Running {
         }
     }
 
+    /// Kills the broker and starts another one in its folder.
+    pub fn restart(
+        &mut self,
+        programs: &Programs,
+        contender: Contender,
+        durability: Durability,
+    ) -> anyhow::Result<()> {
+        self.kill();
+        let folder = self.folder.take().context("the folder is another's")?;
+        fs::remove_file(folder.path().join("ports"))?;
+        *self = programs.launch(contender, durability, folder)?;
+        Ok(())
+    }
+
+    fn kill(&mut self) {
+        // It may have ended by itself.
+        self.child.kill().ok();
+        self.child.wait().ok();
+        self.account.take();
+    }
+
     /// The folder of the run, on the disk that the broker writes to.
     pub fn folder(&self) -> &Path {
-        self.folder.path()
+        self.folder.as_ref().expect("a broker has its folder until another takes it").path()
     }
 
     /// The end of what the broker has logged.
     pub fn log_tail(&self) -> String {
-        let log = fs::read(self.folder.path().join("log")).unwrap_or_default();
+        let log = fs::read(self.folder().join("log")).unwrap_or_default();
         let tail = &log[log.len().saturating_sub(LOG_TAIL_BYTES)..];
         String::from_utf8_lossy(tail).into_owned()
     }
@@ -187,10 +220,8 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself; its folder goes either way.
-        self.child.kill().ok();
-        self.child.wait().ok();
-        self.account.take();
+        // Its folder goes after it.
+        self.kill();
     }
 }
 

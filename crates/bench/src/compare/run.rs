@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::workload::{Many, Metric, Shape, Side, Volume};
 use crate::contender::{Contender, Programs, Running, topic_configs};
 use crate::drive::batches::{self, Batches};
+use crate::drive::estate::Estate;
 use crate::drive::fetch::{self, Fetch};
 use crate::drive::hostile::Hostile;
 use crate::drive::unbatched::{self, Unbatched};
@@ -59,6 +60,12 @@ pub struct Sample {
     pub peak_bytes: Option<u64>,
     /// Resident memory per idle connection.
     pub bytes_per_connection: Option<f64>,
+    /// Resident memory per idle partition.
+    pub bytes_per_partition: Option<f64>,
+    /// From the question for the metadata of all topics to the end of the answer.
+    pub metadata: Option<Duration>,
+    /// From the start of a process to its first answer, after `kill -9` of the one before.
+    pub restarted: Option<Duration>,
 }
 
 impl Sample {
@@ -78,6 +85,9 @@ impl Sample {
             Metric::ResidentPeakMib => mib(self.resident_peak_bytes),
             Metric::PeakMib => mib(self.peak_bytes),
             Metric::KibPerConnection => self.bytes_per_connection.map(|bytes| bytes / 1024.0),
+            Metric::KibPerPartition => self.bytes_per_partition.map(|bytes| bytes / 1024.0),
+            Metric::MetadataMillis => self.metadata.map(|took| took.as_secs_f64() * 1e3),
+            Metric::RestartMillis => self.restarted.map(|took| took.as_secs_f64() * 1e3),
         }
     }
 }
@@ -110,9 +120,14 @@ impl Runner {
             self.kafka = Some(kafka);
             return sample;
         }
-        let running = self.programs.start(side.contender, side.durability)?;
-        run_on(&running, side, &topic)
-            .with_context(|| format!("{}. log=`{}`", side.label, running.log_tail()))
+        let mut running = self.programs.start(side.contender, side.durability)?;
+        let ran = match side.shape {
+            Shape::Estate { topics, partitions } => {
+                estate(&self.programs, &mut running, side, topics, partitions)
+            }
+            _ => run_on(&running, side, &topic),
+        };
+        ran.with_context(|| format!("{}. log=`{}`", side.label, running.log_tail()))
     }
 
     fn warm_kafka(&self, side: &Side) -> Result<Running> {
@@ -136,7 +151,7 @@ fn run_on(running: &Running, side: &Side, topic: &str) -> Result<Sample> {
         | Shape::Batches(volume)
         | Shape::Fetch(volume) => volume.partitions,
         Shape::Unbatched(many) | Shape::Besieged(many) => many.partitions,
-        Shape::Start | Shape::Idle { .. } => 0,
+        Shape::Start | Shape::Idle { .. } | Shape::Estate { .. } => 0,
     };
     if partitions > 0 && side.contender != Contender::Journal {
         let configs = topic_configs(side.contender, side.durability);
@@ -174,6 +189,7 @@ fn run_on(running: &Running, side: &Side, topic: &str) -> Result<Sample> {
             Ok(Load::default())
         }),
         Shape::Idle { connections } => idle_connections(running, connections),
+        Shape::Estate { .. } => anyhow::bail!("an estate is measured over a restart"),
     }
 }
 
@@ -237,6 +253,9 @@ fn account(
         page_cache_bytes: account.page_cache(),
         peak_bytes: account.peak(),
         bytes_per_connection: None,
+        bytes_per_partition: None,
+        metadata: None,
+        restarted: None,
     })
 }
 
@@ -251,6 +270,35 @@ fn idle_connections(running: &Running, connections: usize) -> Result<Sample> {
     let after = sample.resident_bytes.context("resident memory is not known")?;
     sample.bytes_per_connection = Some((after as f64 - before as f64) / connections as f64);
     drop(held);
+    Ok(sample)
+}
+
+fn estate(
+    programs: &Programs,
+    running: &mut Running,
+    side: &Side,
+    topics: usize,
+    partitions: usize,
+) -> Result<Sample> {
+    let resident = |running: &Running| {
+        let account = running.account.as_ref().context("the broker is gone")?;
+        account.resident().context("resident memory is not known")
+    };
+    let estate = |running: &Running| Estate { broker: running.broker, topics, partitions };
+    let before = resident(running)?;
+    let created = estate(running).create()?;
+    let metadata = estate(running).metadata()?;
+    let mut sample = account(running, 0, || {
+        std::thread::sleep(REST);
+        Ok(Load { records: topics as u64, elapsed: created, ..Load::default() })
+    })?;
+    let held = resident(running)?.saturating_sub(before) as f64;
+    sample.bytes_per_partition = Some(held / (topics * partitions) as f64);
+    sample.metadata = Some(metadata);
+    running.restart(programs, side.contender, side.durability)?;
+    sample.restarted = Some(running.ready);
+    // They are all there again.
+    estate(running).metadata()?;
     Ok(sample)
 }
 

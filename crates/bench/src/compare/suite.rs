@@ -48,6 +48,7 @@ pub fn all() -> Vec<Workload> {
     all.extend(unbatched());
     all.extend(consume());
     all.extend(footprint());
+    all.extend(estates());
     all.retain(|workload| {
         cfg!(feature = "librdkafka")
             || workload
@@ -295,6 +296,31 @@ fn footprint() -> Vec<Workload> {
                 },
             ],
             rounds_max: usize::MAX,
+        },
+    ]
+}
+
+fn estates() -> Vec<Workload> {
+    let estate = |topics, partitions| {
+        vec![side(STRANDLINE, Durability::Disk, Shape::Estate { topics, partitions })]
+    };
+    let told = alone(Kind::Bar, Metric::MetadataMillis, Bound::AtMost(100.0));
+    let weight = alone(Kind::Bar, Metric::KibPerPartition, Bound::AtMost(2.0));
+    let started = alone(Kind::Bar, Metric::RestartMillis, Bound::AtMost(2000.0));
+    vec![
+        Workload {
+            name: "topics",
+            what: "10 000 topics of one partition, told of all at once; then a start after kill -9",
+            sides: estate(10_000, 1),
+            checks: vec![told, started],
+            rounds_max: 3,
+        },
+        Workload {
+            name: "idle-partitions",
+            what: "1 000 topics of 100 partitions that hold nothing; then a start after kill -9",
+            sides: estate(1_000, 100),
+            checks: vec![weight, started],
+            rounds_max: 3,
         },
     ]
 }

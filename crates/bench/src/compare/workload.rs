@@ -49,6 +49,13 @@ pub enum Shape {
     Besieged(Many),
     /// Nothing but a start.
     Start,
+    /// Many topics that hold nothing.
+    Estate {
+        /// How many.
+        topics: usize,
+        /// Partitions of each.
+        partitions: usize,
+    },
     /// Idle connections.
     Idle {
         /// How many.
@@ -125,6 +132,12 @@ pub enum Metric {
     ResidentPeakMib,
     /// Resident memory per idle connection, in KiB.
     KibPerConnection,
+    /// Milliseconds from the question for all topics to the end of the answer.
+    MetadataMillis,
+    /// Resident memory per idle partition, in KiB.
+    KibPerPartition,
+    /// Milliseconds from the start of a process to its first answer, after `kill -9` of the one before.
+    RestartMillis,
 }
 
 impl Metric {
@@ -140,6 +153,9 @@ impl Metric {
             Self::PeakMib => "peak memory and page cache MiB",
             Self::ResidentPeakMib => "peak resident MiB",
             Self::KibPerConnection => "KiB/connection",
+            Self::MetadataMillis => "metadata of all topics ms",
+            Self::KibPerPartition => "KiB/partition",
+            Self::RestartMillis => "ready after kill -9 ms",
         }
     }
 }

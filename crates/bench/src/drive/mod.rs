@@ -1,6 +1,7 @@
 //! Load drivers: each runs one kind of load against an address and says what came of it.
 
 pub mod batches;
+pub mod estate;
 pub mod fetch;
 pub mod hostile;
 pub mod idle;
