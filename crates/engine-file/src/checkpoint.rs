@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use strandline_storage::{Completion, ErrorKind, StorageError, Ticket};
 
-use crate::disk::Disk;
+use crate::engine::Shared;
 use crate::journal::GroupSequence;
 use crate::queue::{Control, Queue, StopMark};
 use crate::rows::RowMap;
-use crate::segment::{SegmentLog, SyncFailure, SyncWork};
+use crate::segment::{SegmentLog, SyncWork};
 use crate::snapshot::{self, SnapshotHead};
 
 /// How long a failed checkpoint is not tried again.
@@ -43,21 +43,21 @@ pub(crate) struct Outcome {
 /// Why there is no new snapshot. The journal keeps everything since the last one.
 #[derive(Debug)]
 pub(crate) enum CheckpointFailure {
-    /// Segments could not be synced: what they hold may be gone, however well it reads.
-    Segments(SyncFailure),
+    /// Segments, or their names, could not be synced, and no copies take their place: what they hold may
+    /// be gone, however well it reads.
+    Unsound(StorageError),
     Snapshot(StorageError),
 }
 
 impl Frozen {
     /// Makes everything durable. Blocks.
-    fn run(self, disk: &dyn Disk) -> Result<(), CheckpointFailure> {
+    pub(crate) fn run(self, shared: &Shared) -> Result<(), CheckpointFailure> {
         for log in &self.logs {
             log.save_index();
         }
-        if let Some(failure) = self.work.run().into_iter().next() {
-            return Err(CheckpointFailure::Segments(failure));
-        }
-        snapshot::write(disk, &self.head, &self.rows)
+        let failures = self.work.run();
+        shared.replace_unsound(&failures).map_err(CheckpointFailure::Unsound)?;
+        snapshot::write(&*shared.disk, &self.head, &self.rows)
             .map_err(|error| CheckpointFailure::Snapshot(StorageError::io("write snapshot", error)))
     }
 }
@@ -113,17 +113,22 @@ impl Checkpoints {
         self.work.notify_one();
     }
 
-    /// The checkpoint thread: runs until it is stopped or the commit thread is gone.
-    pub(crate) fn run(&self, disk: &dyn Disk, queue: &Queue) {
+    /// The checkpoint thread: has `make_durable` [run](Frozen::run) what is frozen, for each that is asked
+    /// for. Runs until it is stopped or the commit thread is gone.
+    pub(crate) fn run(
+        &self,
+        queue: &Queue,
+        make_durable: impl Fn(Frozen) -> Result<(), CheckpointFailure>,
+    ) {
         let _ended = Ended { checkpoints: self, queue };
         while let Some((mark, waiting)) = self.next() {
             let (sender, frozen) = mpsc::sync_channel(1);
             queue.control(Control::Freeze(mark, sender));
             let Ok(frozen) = frozen.recv() else { break };
             let sequence = frozen.head.sequence;
-            let result = frozen.run(disk);
+            let result = make_durable(frozen);
             // The failed segments count as clean from now on: a later snapshot would believe them.
-            let is_last = matches!(result, Err(CheckpointFailure::Segments(_)));
+            let is_last = matches!(result, Err(CheckpointFailure::Unsound(_)));
             queue.control(Control::Finish(Outcome { sequence, mark, result, waiting }));
             if is_last {
                 break;

@@ -21,6 +21,7 @@ use crate::rows::Rows;
 use crate::segment::SegmentStore;
 use crate::space::SpaceGauge;
 use crate::sweeper::{self, Sweeper};
+use crate::unsound::Unsound;
 
 /// The file that carries the process id of whoever has the folder locked.
 const LOCK_FILE: &str = "lock";
@@ -51,6 +52,7 @@ pub(crate) struct Shared {
     pub(crate) segments: Arc<SegmentStore>,
     pub(crate) checkpoints: Checkpoints,
     pub(crate) logs: Arc<Registry>,
+    pub(crate) unsound: Unsound,
     /// One opener, or remover, at a time; also while its blocking part outlives a caller that went away.
     opening: Arc<tokio::sync::Mutex<()>>,
     pub(crate) space: SpaceGauge,
@@ -87,6 +89,7 @@ impl FileEngine {
             segments,
             checkpoints: Checkpoints::default(),
             logs: Arc::new(Registry::default()),
+            unsound: Unsound::default(),
             opening: Arc::default(),
             space: SpaceGauge::new(config.reserve, &*disk),
             sweeper,
@@ -103,7 +106,8 @@ impl FileEngine {
         let mut threads = Vec::new();
         threads.push(spawn("checkpoint", move || {
             let told = TellPanic(&for_checkpoints.config);
-            for_checkpoints.checkpoints.run(&*for_checkpoints.disk, &for_checkpoints.queue);
+            let shared = &*for_checkpoints;
+            shared.checkpoints.run(&shared.queue, |frozen| frozen.run(shared));
             drop(told);
             drop(for_checkpoint);
         })?);

@@ -38,6 +38,7 @@ mod sweeper;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod unsound;
 
 pub use config::FileEngineConfig;
 pub use engine::FileEngine;

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
-use strandline_model::Offset;
+use strandline_model::{Offset, PartitionId};
 use strandline_records::SealedBatches;
 use strandline_storage::{AppendError, CommitError, Completion, Expectation, StorageError, Ticket};
 use tokio::sync::{Notify, oneshot};
@@ -79,6 +79,8 @@ pub(crate) struct RowChange {
 pub(crate) enum Control {
     /// Take the state between two groups.
     Freeze(StopMark, std::sync::mpsc::SyncSender<Frozen>),
+    /// A segment of this log could not be synced: end its handle.
+    Break(PartitionId, StorageError, std::sync::mpsc::SyncSender<Result<(), StorageError>>),
     /// The checkpoint ended.
     Finish(Outcome),
 }

@@ -1,17 +1,23 @@
 //! Which logs were opened in this run, by whom, and in which epoch.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use strandline_model::{LeaderEpoch, PartitionId};
+use strandline_model::{LeaderEpoch, Offset, PartitionId};
+use strandline_records::BatchHeader;
 
 use crate::live::LiveLog;
+
+/// Epochs that are remembered of a log. Reached: the oldest is forgotten, and a segment with batches of
+/// it can't be [told from an older one](Registry::epochs).
+const EPOCHS_MAX: usize = 64;
 
 /// What is known of a log that was opened in this run.
 #[derive(Debug)]
 struct Claim {
     epoch: LeaderEpoch,
+    epochs: Epochs,
     /// The next opener must raise the epoch: an append failed, or somebody was fenced.
     must_raise: bool,
     live: Weak<LiveLog>,
@@ -22,6 +28,38 @@ struct Claim {
 pub(crate) struct Earlier {
     pub(crate) epoch: LeaderEpoch,
     pub(crate) must_raise: bool,
+}
+
+/// Where the epochs of a log began that were claimed in this run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Epochs {
+    starts: VecDeque<(LeaderEpoch, Offset)>,
+    /// Some are forgotten.
+    is_cut: bool,
+}
+
+impl Epochs {
+    fn begin(&mut self, epoch: LeaderEpoch, at: Offset) {
+        if self.starts.back().is_some_and(|last| last.0 == epoch) {
+            return;
+        }
+        if self.starts.len() == EPOCHS_MAX {
+            self.starts.pop_front();
+            self.is_cut = true;
+        }
+        self.starts.push_back((epoch, at));
+    }
+
+    /// Whether a batch can be the one that was last written where it stands: what an earlier life of
+    /// the log left there is of an older epoch.
+    pub(crate) fn may_hold(&self, batch: &BatchHeader) -> bool {
+        let begun = self.starts.iter().rev().find(|(_, at)| *at <= batch.base_offset);
+        match begun {
+            Some((epoch, _)) => batch.leader_epoch >= Some(*epoch),
+            // Durable since before this run.
+            None => !self.is_cut,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -49,9 +87,19 @@ impl Registry {
     }
 
     pub(crate) fn claim(&self, log: &Arc<LiveLog>) {
-        let claim = Claim { epoch: log.epoch, must_raise: false, live: Arc::downgrade(log) };
-        let replaced = self.claims.lock().insert(log.id, claim);
+        let mut claims = self.claims.lock();
+        let mut epochs =
+            claims.get(&log.id).map_or_else(Epochs::default, |claim| claim.epochs.clone());
+        epochs.begin(log.epoch, log.written_end());
+        let (epoch, live) = (log.epoch, Arc::downgrade(log));
+        let replaced = claims.insert(log.id, Claim { epoch, epochs, must_raise: false, live });
+        drop(claims);
         drop(replaced);
+    }
+
+    /// The epochs of a log in this run.
+    pub(crate) fn epochs(&self, id: PartitionId) -> Epochs {
+        self.claims.lock().get(&id).map_or_else(Epochs::default, |claim| claim.epochs.clone())
     }
 
     /// An append of the log failed, or a later opener fences it.
@@ -84,5 +132,47 @@ impl Registry {
 impl Drop for LiveLog {
     fn drop(&mut self) {
         self.registry.release(self);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(at: i64, epoch: i32) -> BatchHeader {
+        BatchHeader {
+            size: 100,
+            base_offset: Offset::new(at),
+            next_offset: Offset::new(at + 1),
+            max_timestamp: None,
+            leader_epoch: Some(LeaderEpoch::new(epoch)),
+        }
+    }
+
+    #[test]
+    fn a_batch_of_an_older_epoch_does_not_stand_where_a_newer_one_began() {
+        let mut epochs = Epochs::default();
+        assert!(epochs.may_hold(&batch(0, 0)), "nothing was written in this run");
+        for (epoch, at) in [(3, 10), (3, 15), (4, 20), (6, 20)] {
+            epochs.begin(LeaderEpoch::new(epoch), Offset::new(at));
+        }
+        // (offset, epoch, whether it may stand there)
+        for (at, epoch, may) in [
+            (9, 0, true),
+            (10, 2, false),
+            (10, 3, true),
+            (19, 3, true),
+            (20, 3, false),
+            (20, 5, false),
+            (99, 6, true),
+        ] {
+            assert_eq!(epochs.may_hold(&batch(at, epoch)), may, "{epoch} at {at}");
+        }
+        for epoch in 0..EPOCHS_MAX {
+            let epoch = 7 + i32::try_from(epoch).unwrap();
+            epochs.begin(LeaderEpoch::new(epoch), Offset::new(100 + i64::from(epoch)));
+        }
+        assert!(!epochs.may_hold(&batch(20, 6)), "what is forgotten can't be told");
+        assert!(epochs.may_hold(&batch(107, 7)));
     }
 }

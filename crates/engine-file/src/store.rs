@@ -35,15 +35,19 @@ impl LogStore for FileEngine {
     fn open(&self, request: OpenLog) -> BoxFuture<'_, Result<Opened, StorageError>> {
         Box::pin(async move {
             let shared = &self.shared;
+            let id = request.id;
+            shared.wait_until_sound(id).await;
             shared.check_open()?;
             let turn = shared.turn().await;
-            let id = request.id;
+            let marks = shared.unsound.count(id);
             if shared.rows.read().is_removed(id) {
                 let message = format!("log is being removed. partition=`{id}`");
                 return Err(StorageError::new(ErrorKind::Invalid, message));
             }
             let segments = shared.take_over(id, request.at_least).await?;
             let live = shared.open_log(request, segments, &turn).await?;
+            // After the claim: from there on the handle of whoever has the log open is ended.
+            shared.unsound.check(id, marks)?;
             let (epoch, found) = (live.0.epoch, live.1);
             let log = Arc::new(FileLog {
                 shared: Arc::clone(shared),
@@ -80,6 +84,7 @@ impl LogStore for FileEngine {
         budget: ByteCount,
     ) -> BoxFuture<'_, Result<Removal, StorageError>> {
         Box::pin(async move {
+            self.shared.wait_until_sound(id).await;
             self.shared.check_open()?;
             let turn = self.shared.turn().await;
             self.shared.remove_some(id, budget, &turn).await
@@ -251,6 +256,8 @@ impl Shared {
         if !is_marked && had_bytes {
             self.change(vec![removal_mark(id)]).await?;
         }
+        // The file may be in use by its replacement, which began before the mark was there to be seen.
+        self.unsound.check(id, self.unsound.count(id))?;
         // Freeing less than a block frees nothing.
         let budget = budget.max(ByteCount::new(BLOCK_BYTES));
         let (store, held) = (Arc::clone(&self.segments), Arc::clone(turn));
@@ -270,6 +277,7 @@ impl Shared {
             blocking(move || store.sync_removal(id)).await?;
         }
         self.logs.forget(id);
+        self.unsound.forget(id);
         Ok(Removal::Done)
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use strandline_model::PartitionId;
 use strandline_storage::StorageError;
 
 use super::{Committer, Healing};
@@ -19,8 +20,25 @@ impl Committer {
                 // Without a receiver the checkpoint thread is gone, and with it the engine.
                 drop(sender.send(frozen));
             }
+            Control::Break(id, error, sender) => {
+                let broken = self.break_unsound(id, &error);
+                // As above.
+                drop(sender.send(broken));
+            }
             Control::Finish(outcome) => self.finish(outcome),
         }
+    }
+
+    /// Ends the handle of a log, between two groups: from then on nobody writes to its segments until
+    /// it is opened again, and the rows have all that was published. Fails when the engine has failed.
+    fn break_unsound(&self, id: PartitionId, error: &StorageError) -> Result<(), StorageError> {
+        if let Some(fatal) = &self.fatal {
+            return Err(fatal.clone());
+        }
+        if let Some(log) = self.shared.logs.live(id) {
+            self.break_log(&log, error);
+        }
+        Ok(())
     }
 
     /// Takes the state as of the last group.
@@ -109,10 +127,9 @@ impl Committer {
 
     fn checkpoint_failed(&mut self, failure: CheckpointFailure) -> StorageError {
         match failure {
-            // What those segments hold may be gone, however well it reads, and no sync tells. The
+            // What was to be synced may be gone, however well it reads, and no sync tells. The
             // journal has it: the next start writes it again.
-            CheckpointFailure::Segments(failure) => {
-                let error = failure.error;
+            CheckpointFailure::Unsound(error) => {
                 self.end(error.clone());
                 error
             }

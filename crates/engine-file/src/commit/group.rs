@@ -14,6 +14,7 @@ use crate::journal::group::{AppendHead, GroupBuilder, WrittenBytes};
 use crate::live::LiveLog;
 use crate::rows::RowKey;
 use crate::segment::{Append, DurableWriteError, Placement};
+use crate::unsound::Unsound;
 
 /// The group under way. Its buffers are used again for the next one.
 #[derive(Debug, Default)]
@@ -63,6 +64,15 @@ pub(super) enum Path {
     Direct,
 }
 
+/// What became of the direct runs of a group.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Direct {
+    /// What was written and synced.
+    pub(super) bytes: u64,
+    /// A segment is to be replaced.
+    pub(super) met_unsound: bool,
+}
+
 /// An answer that waits for the group.
 #[derive(Debug)]
 pub(super) struct Answer {
@@ -108,20 +118,28 @@ impl Work {
         }
     }
 
-    /// Writes the direct runs to their segments and syncs those. Returns their bytes; an error says that
-    /// what was written to a segment before may be hit too.
-    pub(super) fn write_direct(&mut self) -> Result<u64, StorageError> {
-        let mut written = 0;
+    /// Writes the direct runs to their segments and syncs those. A segment whose
+    /// file is not synced goes to `unsound`: what was written to it before may be hit too. An error says
+    /// that names were not synced, which other logs may have made.
+    pub(super) fn write_direct(&mut self, unsound: &Unsound) -> Result<Direct, StorageError> {
+        let mut done = Direct::default();
         for run in self.runs.iter_mut().filter(|run| run.path == Path::Direct) {
             let placed = &self.appends[run.start..run.end];
             match placed[0].log.segments.write_durably(&appends_of(placed)) {
-                Ok(()) => {}
+                Ok(()) => {
+                    done.bytes +=
+                        placed.iter().map(|placed| placed.batches.size().get()).sum::<u64>();
+                }
                 Err(DurableWriteError::Write(error)) => run.result = Err(error),
-                Err(DurableWriteError::Sync(error)) => return Err(error),
+                Err(DurableWriteError::Sync { segment, error }) => {
+                    unsound.mark(placed[0].log.id, segment, &error);
+                    done.met_unsound = true;
+                    run.result = Err(error);
+                }
+                Err(DurableWriteError::Names(error)) => return Err(error),
             }
-            written += placed.iter().map(|placed| placed.batches.size().get()).sum::<u64>();
         }
-        Ok(written)
+        Ok(done)
     }
 
     /// Writes the other runs to their segments.

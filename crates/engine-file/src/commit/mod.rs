@@ -121,8 +121,14 @@ impl Committer {
             return self.fail_group(&fatal);
         }
         self.work.gather_runs(self.shared.config.direct_min.get());
-        match self.work.write_direct() {
-            Ok(bytes) => self.direct_bytes += bytes,
+        match self.work.write_direct(&self.shared.unsound) {
+            Ok(direct) => {
+                self.direct_bytes += direct.bytes;
+                if direct.met_unsound {
+                    // It replaces the segment.
+                    self.shared.checkpoints.request();
+                }
+            }
             // As when a checkpoint can't sync: what was written before may be hit too.
             Err(error) => {
                 self.end(error.clone());

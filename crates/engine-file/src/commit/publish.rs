@@ -120,7 +120,7 @@ impl Committer {
     }
 
     /// Kills a log's handle after a failed append. Does nothing the second time.
-    fn break_log(&self, log: &Arc<LiveLog>, error: &StorageError) {
+    pub(super) fn break_log(&self, log: &Arc<LiveLog>, error: &StorageError) {
         {
             let mut side = log.commit.lock();
             if side.broken.is_some() {

@@ -9,7 +9,7 @@ use strandline_storage::{ChunkState, ErrorKind, StorageError};
 use super::index::Index;
 use super::live::Segment;
 use super::log::{SegmentLog, State};
-use super::name::{FileKind, partition_dir};
+use super::name::{FileKey, FileKind, partition_dir};
 use super::roll::must_roll;
 use super::{Append, Placement, SegmentFacts};
 use crate::disk::DiskFile;
@@ -61,9 +61,24 @@ enum Source {
 pub enum DurableWriteError {
     /// The batches were not written. Nothing else is hit.
     Write(StorageError),
-    /// They were not synced, and with them maybe what was written to their files before, however well
-    /// it reads. Syncing again would not help.
-    Sync(StorageError),
+    /// The file of a segment was not synced: with the batches maybe what was written to it before is
+    /// not there, however well it reads. Syncing again would not help.
+    Sync {
+        /// Its base offset.
+        segment: Offset,
+        /// Why.
+        error: StorageError,
+    },
+    /// The names of the files were not synced.
+    Names(StorageError),
+}
+
+/// A file that batches were written to. Whoever syncs it must use no other handle, which might not hear
+/// of an error.
+#[derive(Debug)]
+struct WrittenFile {
+    segment: Offset,
+    file: Arc<dyn DiskFile>,
 }
 
 impl SegmentLog {
@@ -119,11 +134,7 @@ impl SegmentLog {
             .write_runs(&mut growing, Source::Memory, appends)
             .map_err(DurableWriteError::Write)?;
         let synced = self.sync_written(&mut growing, &files);
-        synced.map_err(|error| {
-            self.state.lock().is_failed = true;
-            let context = format!("sync segment. log=`{}`", self.id);
-            DurableWriteError::Sync(StorageError::io(context, error))
-        })
+        synced.inspect_err(|_| self.state.lock().is_failed = true)
     }
 
     /// Takes note of batches that an earlier run wrote where they were placed, and synced. The
@@ -134,23 +145,22 @@ impl SegmentLog {
         Ok(())
     }
 
-    /// The files that were written: whoever syncs them must use no other handle, which might not
-    /// hear of an error.
+    /// Returns the files that were written.
     fn write_runs(
         &self,
         growing: &mut Growing,
         source: Source,
         appends: &[Append<'_>],
-    ) -> Result<Vec<Arc<dyn DiskFile>>, StorageError> {
+    ) -> Result<Vec<WrittenFile>, StorageError> {
         self.state.lock().check_alive()?;
-        let mut files: Vec<Arc<dyn DiskFile>> = Vec::with_capacity(1);
+        let mut files: Vec<WrittenFile> = Vec::with_capacity(1);
         let mut rest = appends;
         while let Some(first) = rest.first() {
             let count = run_length(rest);
             let (run, behind) = rest.split_at(count);
             match self.write_run(growing, source, first.place, run) {
-                Ok(file) if files.last().is_some_and(|last| Arc::ptr_eq(last, &file)) => {}
-                Ok(file) => files.push(file),
+                Ok(_) if files.last().is_some_and(|last| last.segment == first.place.segment) => {}
+                Ok(file) => files.push(WrittenFile { segment: first.place.segment, file }),
                 Err(error) => {
                     self.state.lock().is_failed = true;
                     return Err(error);
@@ -164,17 +174,29 @@ impl SegmentLog {
     fn sync_written(
         &self,
         growing: &mut Growing,
-        files: &[Arc<dyn DiskFile>],
-    ) -> std::io::Result<()> {
-        for file in files {
-            file.sync_data()?;
+        files: &[WrittenFile],
+    ) -> Result<(), DurableWriteError> {
+        for WrittenFile { segment, file } in files {
+            file.sync_data().map_err(|error| {
+                let name = FileKey::new(self.id, *segment, FileKind::Log).path();
+                let context = format!("sync segment. file=`{}`", name.display());
+                let error = StorageError::io(context, error);
+                DurableWriteError::Sync { segment: *segment, error }
+            })?;
         }
+        self.sync_names(growing).map_err(|error| {
+            let context = format!("sync folders. log=`{}`", self.id);
+            DurableWriteError::Names(StorageError::io(context, error))
+        })
+    }
+
+    fn sync_names(&self, growing: &mut Growing) -> std::io::Result<()> {
         let folder = partition_dir(self.id);
-        let above = folder.ancestors().skip(1);
+        let mut above = folder.ancestors().skip(1);
         match growing.names {
             Names::Synced => return Ok(()),
             Names::File => {}
-            Names::All => above.into_iter().try_for_each(|dir| self.store.disk.sync_dir(dir))?,
+            Names::All => above.try_for_each(|dir| self.store.disk.sync_dir(dir))?,
         }
         self.store.disk.sync_dir(&folder)?;
         growing.names = Names::Synced;

@@ -36,6 +36,8 @@ struct State {
     unsynced_dirs: BTreeSet<PathBuf>,
     /// Files whose removal has begun: nobody may open them to read any more.
     removing: BTreeSet<FileKey>,
+    /// Counts the names that were given to another file.
+    replacements: u64,
 }
 
 #[derive(Debug)]
@@ -59,26 +61,49 @@ impl Files {
 
     /// The file, opened if it is not.
     pub(super) fn open(&self, key: FileKey, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
-        {
+        // Begun again only when a segment was replaced meanwhile, which takes far longer than this.
+        loop {
+            let replacements = {
+                let mut state = self.state.lock();
+                state.check_stays(key)?;
+                if let Some(file) = state.touch(key) {
+                    return Ok(file);
+                }
+                state.replacements
+            };
+            // Not under the lock: opening may wait for the disk.
+            let file = self.disk.open(&key.path(), mode)?;
             let mut state = self.state.lock();
             state.check_stays(key)?;
-            if let Some(file) = state.touch(key) {
-                return Ok(file);
+            // Somebody else may have been faster; ours has no readers yet and is closed again.
+            if let Some(first) = state.touch(key) {
+                return Ok(first);
             }
+            if state.replacements != replacements {
+                // It may be the file that has lost its name.
+                continue;
+            }
+            state.insert(key, Arc::clone(&file));
+            let closing = state.evict(self.open_max);
+            drop(state);
+            drop(closing);
+            return Ok(file);
         }
-        // Not under the lock: opening may wait for the disk.
-        let file = self.disk.open(&key.path(), mode)?;
+    }
+
+    /// The name stands for `file` now, which is synced. What is unsynced of the one before no longer
+    /// matters; who reads it may go on.
+    pub(super) fn replace(&self, key: FileKey, file: Arc<dyn DiskFile>) {
         let mut state = self.state.lock();
-        state.check_stays(key)?;
-        // Somebody else may have been faster; ours has no readers yet and is closed again.
-        if let Some(first) = state.touch(key) {
-            return Ok(first);
+        state.replacements += 1;
+        let unsynced = state.unsynced.remove(&key);
+        let open = state.open.remove(&key);
+        if let Some(open) = &open {
+            state.by_use.remove(&open.last_use);
         }
-        state.insert(key, Arc::clone(&file));
-        let closing = state.evict(self.open_max);
+        state.insert(key, file);
         drop(state);
-        drop(closing);
-        Ok(file)
+        drop((unsynced, open));
     }
 
     /// The file, made unless it is there, for a segment that begins.
@@ -138,8 +163,14 @@ impl Files {
     }
 
     /// Notes that bytes of `range` were written. Called after the write and before the write counts.
+    ///
+    /// Nobody needs what was written to a file that has lost its name.
     pub(super) fn note_written(&self, key: FileKey, file: &Arc<dyn DiskFile>, range: Range<u64>) {
         let mut state = self.state.lock();
+        // The caller's reference keeps it open, if it is the file of that name.
+        if !state.open.get(&key).is_some_and(|open| Arc::ptr_eq(&open.file, file)) {
+            return;
+        }
         let unsynced = state
             .unsynced
             .entry(key)

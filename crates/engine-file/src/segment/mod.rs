@@ -27,6 +27,7 @@ mod name;
 mod read;
 mod recover;
 mod removal;
+mod replace;
 mod roll;
 mod store;
 mod sync;

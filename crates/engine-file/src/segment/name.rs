@@ -52,6 +52,19 @@ impl FileKey {
     }
 }
 
+/// What the copy of a file is called until it takes the place of the file.
+const COPY_SUFFIX: &str = ".new";
+
+/// Where a copy of a file is made.
+pub(super) fn copy_path(key: FileKey) -> PathBuf {
+    partition_dir(key.id).join(key.name() + COPY_SUFFIX)
+}
+
+/// Whether a name in a partition's folder is that of a copy that was never finished, or is being made.
+pub(super) fn is_copy(name: &str) -> bool {
+    name.strip_suffix(COPY_SUFFIX).is_some_and(|name| parse_file(name).is_some())
+}
+
 pub(super) fn topic_dir(topic_id: TopicId) -> PathBuf {
     Path::new(LOGS).join(topic_id.to_string())
 }
@@ -95,6 +108,7 @@ mod tests {
             "42.log",
             "00000000000000000042",
             "00000000000000000042.log.deleted",
+            "00000000000000000042.log.new",
             "00000000000000000042.txnindex",
             "-0000000000000000042.log",
             "+0000000000000000042.log",
@@ -102,6 +116,12 @@ mod tests {
         ] {
             assert_eq!(parse_file(name), None, "{name}");
         }
+        assert!(is_copy("00000000000000000042.log.new"));
+        assert!(
+            ["42.log.new", "00000000000000000042.log", "x.new"]
+                .into_iter()
+                .all(|name| !is_copy(name))
+        );
         assert_eq!(parse_partition("7"), Some(PartitionIndex::new(7)));
         for name in ["07", "+7", "-1", "", "x", "4294967296"] {
             assert_eq!(parse_partition(name), None, "{name}");

@@ -15,7 +15,7 @@ use super::log::{SegmentLog, State};
 use super::name::{FileKey, FileKind, parse_file, partition_dir};
 use super::store::SegmentStore;
 use super::{Placement, SegmentFacts};
-use crate::disk::{OpenMode, read_exact_at};
+use crate::disk::{DirEntry, OpenMode, read_exact_at};
 
 /// What becomes of a file that is found when a log is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +68,7 @@ impl SegmentLog {
         beyond: Beyond,
     ) -> Result<Self, StorageError> {
         check_facts(id, &facts, end)?;
+        store.remove_copies(id)?;
         let found = store.files_of(id)?;
         if !found.is_empty() {
             // What an earlier process renamed or removed here may still come back after a crash.
@@ -159,22 +160,27 @@ fn check_facts(id: PartitionId, facts: &[SegmentFacts], end: Offset) -> Result<(
 }
 
 impl SegmentStore {
-    /// The files of a partition that are ours, in order.
+    /// The segments and indexes in a partition's folder, in order.
     pub(super) fn files_of(&self, id: PartitionId) -> Result<Vec<FileKey>, StorageError> {
-        let folder = partition_dir(id);
-        let entries = match self.disk.list(&folder) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => {
-                let context = format!("list folder. folder=`{}`", folder.display());
-                return Err(StorageError::io(context, error));
-            }
-        };
+        let entries = self.entries_of(id)?;
         let ours = entries.iter().filter_map(|entry| parse_file(&entry.name));
         let mut keys: Vec<_> =
             ours.map(|(base_offset, kind)| FileKey::new(id, base_offset, kind)).collect();
         keys.sort_unstable();
         Ok(keys)
+    }
+
+    /// Everything in a partition's folder; nothing when there is none.
+    pub(super) fn entries_of(&self, id: PartitionId) -> Result<Vec<DirEntry>, StorageError> {
+        let folder = partition_dir(id);
+        match self.disk.list(&folder) {
+            Ok(entries) => Ok(entries),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => {
+                let context = format!("list folder. folder=`{}`", folder.display());
+                Err(StorageError::io(context, error))
+            }
+        }
     }
 
     /// The bytes that stand somewhere in a segment; `None` when its file is gone or ends before.

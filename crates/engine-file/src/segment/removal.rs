@@ -104,10 +104,11 @@ impl SegmentStore {
         if left > 0 {
             return Ok(Removal::Remaining(ByteCount::new(left)));
         }
-        // What is left are indexes without a segment.
+        // What is left are indexes without a segment, and copies.
         for key in self.files_of(id)? {
             self.remove_file(key).map_err(|error| remove_failed(key, error))?;
         }
+        self.remove_copies(id)?;
         self.remove_dirs(id)?;
         Ok(Removal::Done)
     }

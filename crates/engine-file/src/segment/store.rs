@@ -51,6 +51,8 @@ pub struct SegmentStore {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) files: Files,
     pub(super) window: Mutex<CacheWindow>,
+    /// Held while a segment is replaced, and while copies that were never finished are removed.
+    pub(super) replacing: Mutex<()>,
     pub(super) options: SegmentOptions,
 }
 
@@ -59,7 +61,7 @@ impl SegmentStore {
     pub fn new(disk: Arc<dyn Disk>, options: SegmentOptions) -> Arc<Self> {
         let files = Files::new(Arc::clone(&disk), options.open_files_max);
         let window = Mutex::new(CacheWindow::default());
-        Arc::new(Self { disk, files, window, options })
+        Arc::new(Self { disk, files, window, replacing: Mutex::new(()), options })
     }
 
     /// Opens the log of a partition as `facts` say that it is, and makes its files agree.

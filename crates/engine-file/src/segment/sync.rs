@@ -3,15 +3,16 @@
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use strandline_model::PartitionId;
+use strandline_model::{Offset, PartitionId};
 use strandline_storage::StorageError;
 
 use super::SegmentStore;
 use super::files::Unsynced;
-use super::name::{FileKey, parse_partition, partition_dir};
+use super::name::FileKey;
+use crate::disk::DiskFile;
 
 /// Files and folders to be synced, taken from a [`SegmentStore`].
 ///
@@ -28,10 +29,12 @@ pub struct SyncWork {
 /// syncing again would not help.
 #[derive(Clone, Debug)]
 pub struct SyncFailure {
-    /// Whose log is hit; `None` when it is a folder that many share.
-    pub id: Option<PartitionId>,
+    /// The segment whose file it is; `None` when it is a folder.
+    pub segment: Option<(PartitionId, Offset)>,
     /// Why.
     pub error: StorageError,
+    /// Keeps the file open: another handle of it would not know of the failure.
+    pub(super) _file: Option<Arc<dyn DiskFile>>,
 }
 
 impl SyncWork {
@@ -56,7 +59,8 @@ impl SyncWork {
                 Err(error) => {
                     let context = format!("sync segment. file=`{}`", key.path().display());
                     let error = StorageError::io(context, error);
-                    failures.push(SyncFailure { id: Some(key.id), error });
+                    let segment = Some((key.id, key.base_offset));
+                    failures.push(SyncFailure { segment, error, _file: Some(unsynced.file) });
                 }
             }
         }
@@ -67,8 +71,8 @@ impl SyncWork {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => {
                     let context = format!("sync folder. folder=`{}`", folder.display());
-                    let id = partition_of(folder);
-                    failures.push(SyncFailure { id, error: StorageError::io(context, error) });
+                    let error = StorageError::io(context, error);
+                    failures.push(SyncFailure { segment: None, error, _file: None });
                 }
             }
         }
@@ -141,17 +145,9 @@ impl SegmentStore {
     }
 }
 
-/// The partition whose folder it is.
-fn partition_of(folder: &Path) -> Option<PartitionId> {
-    let topic_id = folder.parent()?.file_name()?.to_str()?.parse().ok()?;
-    let index = parse_partition(folder.file_name()?.to_str()?)?;
-    let id = PartitionId::new(topic_id, index);
-    (partition_dir(id) == folder).then_some(id)
-}
-
 #[cfg(test)]
 mod tests {
-    use strandline_model::{Offset, PartitionIndex, TopicId};
+    use strandline_model::{PartitionIndex, TopicId};
 
     use super::*;
     use crate::segment::name::FileKind;

@@ -8,7 +8,7 @@ use strandline_model::{
 use strandline_records::{BatchBuilder, NewRecord, SealedBatches, TimestampType};
 use strandline_storage::{Durability, LogSettings, Minimum, ReadLimit};
 
-use super::{Append, SegmentLog, SegmentOptions, SegmentStore};
+use super::{Append, SegmentFacts, SegmentLog, SegmentOptions, SegmentStore};
 use crate::disk::{Disk, TestDisk};
 
 mod append;
@@ -16,6 +16,7 @@ mod index;
 mod property;
 mod recovery;
 mod removal;
+mod replace;
 mod sync;
 
 /// One sealed batch of `records_count` records that begins at `at`, with values of `value_bytes`.

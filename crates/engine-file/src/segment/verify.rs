@@ -36,7 +36,8 @@ impl SegmentStore {
         let file = self.open_file(key).map_err(failed)?;
         let modified = file.modified().map_err(failed)?;
         let size = file.size().map_err(failed)?;
-        let checked = check_batches(&*file, base_offset, size, self.options.walk_bytes);
+        let checked =
+            check_batches(&*file, base_offset, size, self.options.walk_bytes, |_, _| Ok(()));
         let (totals, fault) = checked.map_err(failed)?;
         let facts = (totals.bytes > 0).then_some(SegmentFacts {
             base_offset,
@@ -114,8 +115,8 @@ impl SegmentLog {
             report(size, format!("file is too short. expected=`{}`", facts.bytes));
         }
         let end = size.min(facts.bytes);
-        let checked =
-            check_batches(&*file, segment.base_offset, end, self.store.options.walk_bytes);
+        let walk_bytes = self.store.options.walk_bytes;
+        let checked = check_batches(&*file, segment.base_offset, end, walk_bytes, |_, _| Ok(()));
         let (totals, fault) = checked.map_err(|error| segment.read_failed(error))?;
         if let Some(message) = fault {
             report(totals.bytes, message);
@@ -130,18 +131,20 @@ impl SegmentLog {
 
 /// What whole, good batches amount to.
 #[derive(Debug)]
-struct Totals {
-    bytes: u64,
-    next_offset: Offset,
-    max_timestamp: Option<Timestamp>,
+pub(super) struct Totals {
+    pub(super) bytes: u64,
+    pub(super) next_offset: Offset,
+    pub(super) max_timestamp: Option<Timestamp>,
 }
 
 /// Checks the batches in the first `end` bytes, up to the first that is wrong; says what is wrong.
-fn check_batches(
+/// `each` gets every good one.
+pub(super) fn check_batches(
     file: &dyn DiskFile,
     base_offset: Offset,
     end: u64,
     chunk_bytes: usize,
+    mut each: impl FnMut(&BatchHeader, &[u8]) -> io::Result<()>,
 ) -> io::Result<(Totals, Option<String>)> {
     let mut totals = Totals { bytes: 0, next_offset: base_offset, max_timestamp: None };
     let mut walk = Walk::new(file, 0, end, chunk_bytes);
@@ -160,9 +163,14 @@ fn check_batches(
         let size = usize::try_from(batch.size).map_err(|_| io::ErrorKind::OutOfMemory)?;
         batch_bytes.resize(size, 0);
         read_exact_at(file, position, &mut batch_bytes)?;
-        let checked = BatchView::exactly(&batch_bytes).and_then(|view| view.check_crc());
-        if let Err(error) = checked {
-            return Ok((totals, Some(error.to_string())));
+        // The header again: it lies outside the checksum, and was read by itself before.
+        let checked = BatchView::exactly(&batch_bytes)
+            .and_then(|view| view.check_crc())
+            .and_then(|()| BatchHeader::parse(&batch_bytes));
+        match checked {
+            Ok(again) if again == batch => each(&batch, &batch_bytes)?,
+            Ok(_) => return Ok((totals, Some("batch changes while it is read".to_owned()))),
+            Err(error) => return Ok((totals, Some(error.to_string()))),
         }
         totals.bytes = position + batch.size;
         totals.next_offset = batch.next_offset;

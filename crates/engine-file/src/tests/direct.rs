@@ -1,9 +1,7 @@
 //! Large appends: written to their segment once, and named by the journal.
 
 use std::io;
-use std::sync::Arc;
 
-use parking_lot::Mutex;
 use strandline_model::{ByteCount, Offset};
 use strandline_storage::testkit::{Appended, TestBatch, settings};
 use strandline_storage::{Durability, ErrorKind, LogSettings};
@@ -104,24 +102,6 @@ async fn a_large_append_that_fails_kills_its_log_and_leaves_nothing() {
         kept.push(again.append(TestBatch::of(1)).await);
         assert_kept(&disk, &kept).await;
     }
-}
-
-#[tokio::test]
-async fn a_segment_that_cannot_be_synced_ends_the_engine() {
-    let disk = TestDisk::new();
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&heard);
-    let on_fatal = Arc::new(move |error: &strandline_storage::StorageError| {
-        told.lock().push(error.to_string());
-    });
-    let running = Running::with(&disk, FileEngineConfig { on_fatal, ..config() });
-    let subject = running.open(0).await;
-    let kept = [subject.append(large(2)).await, subject.append(TestBatch::of(1)).await];
-    disk.inject(SEGMENT, 0, Fault::Sync { persisted: Persisted::Torn(5) });
-    let (_, ticket) = subject.submit(large(1)).await;
-    ticket.await.unwrap_err();
-    assert_eq!(heard.lock().len(), 1, "{:?}", heard.lock());
-    assert_kept(&disk, &kept).await;
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ mod panic;
 mod room;
 mod space;
 mod start;
+mod unsound;
 
 use std::sync::Arc;
 

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use strandline_storage::{ErrorKind, StorageError};
 
 use crate::checkpoint::Checkpoints;
-use crate::disk::TestDisk;
 use crate::queue::{Bounds, Control, Found, Queue};
 
 const BOUNDS: Bounds = Bounds { waiting: 1000, data: 600, rows: 700 };
@@ -32,7 +31,7 @@ fn with_checkpoints(queue: &Queue, body: impl FnOnce(&Checkpoints)) {
 
     let checkpoints = Checkpoints::default();
     std::thread::scope(|scope| {
-        scope.spawn(|| checkpoints.run(&TestDisk::new(), queue));
+        scope.spawn(|| checkpoints.run(queue, |_| Ok(())));
         // Even when the body panics: the scope waits for the thread.
         let stop = Stop(&checkpoints);
         body(stop.0);

@@ -120,7 +120,7 @@ fn run_round(seed: u64, cuts_max: u64, pulse: &Pulse) -> u64 {
 
 /// A workload that never rolls, checkpoints or removes would prove little.
 fn assert_mixed(disk: &TestDisk) {
-    let (mut segments, mut journals, mut snapshots, mut removed) = (0, 0, 0, 0);
+    let (mut segments, mut journals, mut snapshots, mut removed, mut replaced) = (0, 0, 0, 0, 0);
     let mut replay = Replay::of(disk);
     while let Some(operation) = replay.step() {
         match operation {
@@ -129,12 +129,14 @@ fn assert_mixed(disk: &TestDisk) {
                 journals += 1;
             }
             Operation::Remove(path) if trace::has_extension(&path, "log") => removed += 1,
+            Operation::Rename { to, .. } if trace::has_extension(&to, "log") => replaced += 1,
             Operation::Rename { .. } => snapshots += 1,
             _ => {}
         }
     }
     println!(
-        "{segments} segments, {removed} removed, {journals} journal files, {snapshots} snapshots"
+        "{segments} segments, {removed} removed, {replaced} replaced, {journals} journal files, \
+         {snapshots} snapshots"
     );
     assert!(segments > 8 && journals > 1 && snapshots > 3 && removed > 0);
 }

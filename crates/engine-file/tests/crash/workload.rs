@@ -380,12 +380,22 @@ impl Workload {
             if self.dice.one_in(2) { io::ErrorKind::StorageFull } else { io::ErrorKind::Other };
         let written = self.dice.index(6000);
         let skip = self.dice.index(3);
-        let (path, fault) = match self.dice.below(9) {
+        let (path, fault) = match self.dice.below(12) {
             0..3 => (".journal", Fault::Sync { persisted }),
             3 => (".journal", Fault::Write { kind, written }),
             4..6 => (".log", Fault::Write { kind, written }),
-            6 => (".log", Fault::Sync { persisted }),
-            7 => ("snapshot", Fault::Sync { persisted }),
+            6..9 => (".log", Fault::Sync { persisted }),
+            9 => {
+                // Nor can the copy that is to take its place be made.
+                let fault = if self.dice.one_in(2) {
+                    Fault::Write { kind, written }
+                } else {
+                    Fault::Sync { persisted }
+                };
+                self.disk.inject(".log.new", 0, fault);
+                (".log", Fault::Sync { persisted })
+            }
+            10 => ("snapshot", Fault::Sync { persisted }),
             _ => ("", Fault::SyncDir),
         };
         if matches!(fault, Fault::Sync { .. } | Fault::SyncDir) || path == ".journal" {

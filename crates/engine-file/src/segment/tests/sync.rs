@@ -24,7 +24,7 @@ fn what_was_written_before_is_durable_after_the_sync() {
 }
 
 #[test]
-fn a_failed_sync_names_its_log_and_is_not_repeated() {
+fn a_failed_sync_names_its_segment_and_is_not_repeated() {
     let disk = TestDisk::new();
     let store = store_on(&disk);
     let log = open_empty(&store);
@@ -33,8 +33,8 @@ fn a_failed_sync_names_its_log_and_is_not_repeated() {
     append(&other, &singles(0, 2));
     disk.inject("/1/", 0, Fault::Sync { persisted: Persisted::Nothing });
     let failures = store.take_unsynced().run();
-    let ids: Vec<_> = failures.iter().map(|failure| failure.id).collect();
-    assert_eq!(ids, [Some(partition(1))]);
+    let segments: Vec<_> = failures.iter().map(|failure| failure.segment).collect();
+    assert_eq!(segments, [Some((partition(1), Offset::ZERO))]);
     assert!(store.take_unsynced().run().is_empty());
 }
 
@@ -45,15 +45,8 @@ fn a_folder_that_is_not_synced_is_reported() {
     append(&open_empty(&store), &singles(0, 1));
     disk.inject("/0", 0, Fault::SyncDir);
     let failures = store.take_unsynced().run();
-    let ids: Vec<_> = failures.iter().map(|failure| failure.id).collect();
-    assert_eq!(ids, [Some(partition(0))]);
-
-    let other = store.open(partition(1), Vec::new(), Offset::ZERO, settings()).unwrap();
-    append(&other, &singles(0, 1));
-    disk.inject("logs", 0, Fault::SyncDir);
-    let failures = store.take_unsynced().run();
-    assert_eq!(failures.len(), 1);
-    assert_eq!(failures[0].id, None, "many logs share that folder");
+    let segments: Vec<_> = failures.iter().map(|failure| failure.segment).collect();
+    assert_eq!(segments, [None]);
 }
 
 #[test]

@@ -1,0 +1,117 @@
+//! A durable copy in the place of a segment's file that can't be synced.
+//!
+//! The system still has what was written in its memory, as long as it keeps the pages; where it does
+//! not, a read finds zeros, or what stood there before. So every batch is checked on its way, and a
+//! copy that is not whole takes no place.
+
+use std::io;
+
+use strandline_model::PartitionId;
+use strandline_records::BatchHeader;
+use strandline_storage::{ErrorKind, StorageError};
+
+use super::SegmentFacts;
+use super::name::{FileKey, FileKind, copy_path, is_copy, partition_dir};
+use super::store::SegmentStore;
+use super::verify::{Totals, check_batches};
+use crate::disk::{DiskFile, OpenMode};
+
+/// Checked batches are written in pieces of about this size.
+const PIECE_BYTES: usize = 256 * 1024;
+
+impl SegmentStore {
+    /// Replaces the file of a segment by a copy of what `facts` believe of it; everything of the copy is
+    /// durable when this returns. Blocks.
+    ///
+    /// `belongs` says whether a batch, whose checksum and place are right, is the one that was written
+    /// there last. Nobody writes to the segment meanwhile; who reads it may go on. After an error the
+    /// file may be the old one or the copy, and the journal is all that can be trusted.
+    pub fn replace(
+        &self,
+        id: PartitionId,
+        facts: &SegmentFacts,
+        belongs: impl Fn(&BatchHeader) -> bool,
+    ) -> Result<(), StorageError> {
+        let key = FileKey::new(id, facts.base_offset, FileKind::Log);
+        let failed = |error| {
+            StorageError::io(format!("replace segment. file=`{}`", key.path().display()), error)
+        };
+        let _alone = self.replacing.lock();
+        let old = self.open_file(key).map_err(failed)?;
+        let path = copy_path(key);
+        let copy = self.disk.open(&path, OpenMode::Either).map_err(failed)?;
+        copy.set_len(0).map_err(failed)?;
+        let fault = self.copy_believed(&*old, &*copy, facts, belongs).map_err(failed)?;
+        if let Some(fault) = fault {
+            let file = key.path();
+            let message =
+                format!("segment can't be replaced. file=`{}`, fault=`{fault}`", file.display());
+            return Err(StorageError::new(ErrorKind::Corrupt, message));
+        }
+        copy.sync_data().map_err(failed)?;
+        self.disk.rename(&path, &key.path()).map_err(failed)?;
+        self.files.replace(key, copy);
+        self.disk.sync_dir(&partition_dir(id)).map_err(failed)
+    }
+
+    /// Copies what is believed; says what is wrong with it.
+    fn copy_believed(
+        &self,
+        from: &dyn DiskFile,
+        to: &dyn DiskFile,
+        facts: &SegmentFacts,
+        belongs: impl Fn(&BatchHeader) -> bool,
+    ) -> io::Result<Option<String>> {
+        let mut written = 0;
+        let mut piece = Vec::new();
+        let mut superseded = None;
+        let each = |batch: &BatchHeader, bytes: &[u8]| {
+            if !belongs(batch) {
+                superseded.get_or_insert(batch.base_offset);
+            }
+            piece.extend_from_slice(bytes);
+            if piece.len() >= PIECE_BYTES {
+                flush(to, &mut piece, &mut written)?;
+            }
+            Ok(())
+        };
+        let walk_bytes = self.options.walk_bytes;
+        let (totals, fault) =
+            check_batches(from, facts.base_offset, facts.bytes, walk_bytes, each)?;
+        flush(to, &mut piece, &mut written)?;
+        let Totals { bytes, next_offset, .. } = totals;
+        let stale = superseded.map(|at| format!("an older batch stands at {at}"));
+        let is_whole = bytes == facts.bytes && next_offset == facts.next_offset;
+        let short = (!is_whole).then(|| format!("it ends at {bytes}, before offset {next_offset}"));
+        Ok(fault.or(stale).or(short))
+    }
+
+    /// Removes copies that a crash, or a failure, left behind.
+    pub(super) fn remove_copies(&self, id: PartitionId) -> Result<(), StorageError> {
+        let entries = self.entries_of(id)?;
+        for entry in entries.iter().filter(|entry| is_copy(&entry.name)) {
+            let path = partition_dir(id).join(&entry.name);
+            let _alone = self.replacing.lock();
+            match self.disk.remove_file(&path) {
+                Ok(()) => self.files.note_names_changed(partition_dir(id)),
+                // It was being made, and has its place now.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    let context = format!("remove copy. file=`{}`", path.display());
+                    return Err(StorageError::io(context, error));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn flush(to: &dyn DiskFile, piece: &mut Vec<u8>, written: &mut u64) -> io::Result<()> {
+    if piece.is_empty() {
+        return Ok(());
+    }
+    to.write_at(*written, &[piece])?;
+    *written += piece.len() as u64;
+    piece.clear();
+    Ok(())
+}

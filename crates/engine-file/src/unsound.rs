@@ -1,0 +1,136 @@
+//! Segments whose file could not be synced, from the failure until a copy has its place.
+//!
+//! docs/adr/0009-failed-segment-sync.md has the reasons. The checkpoint thread replaces the file; until
+//! it has, nobody writes to the log or removes it.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc;
+
+use parking_lot::Mutex;
+use strandline_model::{Offset, PartitionId};
+use strandline_storage::{ErrorKind, StorageError};
+
+use crate::engine::Shared;
+use crate::queue::{Control, StopMark};
+use crate::segment::SyncFailure;
+
+/// The marks of all logs. See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct Unsound {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    segments: BTreeMap<(PartitionId, Offset), StorageError>,
+    /// How many marks a log ever had, of logs that had one.
+    counts: BTreeMap<PartitionId, u64>,
+}
+
+/// How many marks a log had at some moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MarkCount(u64);
+
+impl Unsound {
+    /// A segment's file could not be synced.
+    pub(crate) fn mark(&self, id: PartitionId, segment: Offset, error: &StorageError) {
+        let mut state = self.state.lock();
+        state.segments.entry((id, segment)).or_insert_with(|| error.clone());
+        *state.counts.entry(id).or_default() += 1;
+    }
+
+    /// Whether a segment of the log waits for its replacement.
+    pub(crate) fn contains(&self, id: PartitionId) -> bool {
+        self.state.lock().first_of(id)
+    }
+
+    pub(crate) fn count(&self, id: PartitionId) -> MarkCount {
+        MarkCount(self.state.lock().counts.get(&id).copied().unwrap_or_default())
+    }
+
+    /// Fails when a segment of the log waits for its replacement, or had to since `count` was taken.
+    pub(crate) fn check(&self, id: PartitionId, count: MarkCount) -> Result<(), StorageError> {
+        if !self.contains(id) && self.count(id) == count {
+            return Ok(());
+        }
+        let message = format!("segment of the log is being replaced. partition=`{id}`");
+        Err(StorageError::new(ErrorKind::Unavailable, message))
+    }
+
+    /// The log is removed: nothing of it is remembered.
+    pub(crate) fn forget(&self, id: PartitionId) {
+        self.state.lock().counts.remove(&id);
+    }
+
+    fn all(&self) -> Vec<(PartitionId, Offset, StorageError)> {
+        let state = self.state.lock();
+        state.segments.iter().map(|((id, at), error)| (*id, *at, error.clone())).collect()
+    }
+
+    fn take_back(&self, id: PartitionId, segment: Offset) {
+        self.state.lock().segments.remove(&(id, segment));
+    }
+}
+
+impl State {
+    fn first_of(&self, id: PartitionId) -> bool {
+        self.segments.range((id, Offset::ZERO)..).next().is_some_and(|((found, _), _)| *found == id)
+    }
+}
+
+impl Shared {
+    /// Waits for the checkpoint that replaces what is unsound of a log. That it failed shows in the
+    /// mark, which is still there then.
+    pub(crate) async fn wait_until_sound(&self, id: PartitionId) {
+        if self.unsound.contains(id) {
+            drop(self.checkpoints.done(StopMark::Running).await);
+        }
+    }
+
+    /// Replaces every segment file that could not be synced. By the checkpoint thread, which then goes
+    /// on as if they had been: what the rows believe of them is durable. Blocks.
+    ///
+    /// `failures` is what the checkpoint met; what a direct append met before, or meanwhile, is marked.
+    pub(crate) fn replace_unsound(&self, failures: &[SyncFailure]) -> Result<(), StorageError> {
+        for SyncFailure { segment, error, .. } in failures {
+            let Some((id, segment)) = segment else { return Err(error.clone()) };
+            self.unsound.mark(*id, *segment, error);
+        }
+        for (id, segment, error) in self.unsound.all() {
+            self.break_unsound(id, &error)?;
+            self.replace(id, segment, &error)?;
+            self.unsound.take_back(id, segment);
+        }
+        Ok(())
+    }
+
+    /// Has the commit thread end the log's handle.
+    fn break_unsound(&self, id: PartitionId, error: &StorageError) -> Result<(), StorageError> {
+        let (sender, broken) = mpsc::sync_channel(1);
+        self.queue.control(Control::Break(id, error.clone(), sender));
+        broken.recv().unwrap_or_else(|_| Err(error.clone()))
+    }
+
+    fn replace(
+        &self,
+        id: PartitionId,
+        segment: Offset,
+        cause: &StorageError,
+    ) -> Result<(), StorageError> {
+        // The mark is set before this looks, and a remover looks for the mark after its own is in the
+        // rows: one of the two sees the other. Without a row, a trim has dropped the segment.
+        let facts = {
+            let rows = self.rows.read();
+            let is_removed = rows.is_removed(id);
+            rows.segments(id).into_iter().find(|facts| facts.base_offset == segment && !is_removed)
+        };
+        let Some(facts) = facts else { return Ok(()) };
+        let epochs = self.logs.epochs(id);
+        self.segments.replace(id, &facts, |batch| epochs.may_hold(batch)).map_err(|error| {
+            let message = format!("segment could not be synced, nor replaced. cause=`{cause}`");
+            StorageError::new(error.kind(), message).caused_by(error)
+        })?;
+        tracing::warn!(log = %id, %segment, error = %cause, "segment could not be synced and was replaced");
+        Ok(())
+    }
+}
