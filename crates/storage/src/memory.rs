@@ -25,10 +25,10 @@ mod store;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use parking_lot::Mutex;
-use strandline_model::{ByteCount, PartitionId};
+use strandline_model::{ByteCount, Offset, PartitionId};
 use tokio::sync::mpsc;
 
 use crate::{BoxFuture, ErrorKind, StorageError};
@@ -68,6 +68,8 @@ struct Shared {
     tables: Mutex<Tables>,
     settlements: mpsc::Sender<Settlement>,
     closed: AtomicBool,
+    /// Where logs begin.
+    first_offset: AtomicI64,
 }
 
 impl MemoryEngine {
@@ -85,12 +87,25 @@ impl MemoryEngine {
             tables: Mutex::new(Tables::default()),
             settlements,
             closed: AtomicBool::new(false),
+            first_offset: AtomicI64::new(0),
         };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// Lets logs that are made from now on begin at `offset`.
+    ///
+    /// For an engine whose logs are gone after a restart while their topics stay: offsets that only
+    /// rise tell a consumer that what it stands at is lost.
+    pub fn begin_logs_at(&self, offset: Offset) {
+        self.shared.first_offset.store(offset.get(), Ordering::Relaxed);
     }
 }
 
 impl Shared {
+    fn new_log(&self, id: PartitionId) -> Arc<Log> {
+        Arc::new(Log::new(id, Offset::new(self.first_offset.load(Ordering::Relaxed))))
+    }
+
     fn check_open(&self) -> Result<(), StorageError> {
         if self.closed.load(Ordering::Acquire) {
             Err(StorageError::new(ErrorKind::Closed, "memory engine is closed"))

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use strandline_broker::Engines;
+use strandline_broker::{Engines, first_memory_offset};
 use strandline_engine_file::disk::RealDisk;
 use strandline_engine_file::{FileEngine, FileEngineConfig, OpenError};
 use strandline_model::ByteCount;
@@ -55,8 +55,12 @@ pub(crate) async fn open(plan: &Plan) -> Result<Opened, Failure> {
     let file_logs: Arc<dyn LogStore> = Arc::<FileEngine>::clone(&file);
     let meta: Arc<dyn MetaStore> = match plan.config.meta_store {
         StorageEngine::File => file,
-        StorageEngine::Memory => memory,
+        StorageEngine::Memory => Arc::<MemoryEngine>::clone(&memory),
     };
+    let first = first_memory_offset(&*meta)
+        .await
+        .map_err(|error| Failure::new(Exit::Failed, "metadata", chain(&error)))?;
+    memory.begin_logs_at(first);
     let engines = engines.and(StorageEngine::File.name(), file_logs);
     Ok(Opened { engines, meta, report: Some(report) })
 }

@@ -59,8 +59,8 @@ pub(super) struct MemoryLog {
 }
 
 impl Log {
-    pub(super) fn new(id: PartitionId) -> Self {
-        Self { id, state: Mutex::new(State::empty()) }
+    pub(super) fn new(id: PartitionId, first: Offset) -> Self {
+        Self { id, state: Mutex::new(State::empty(first)) }
     }
 
     /// Raises the durable end to `end`, which an opener of `epoch` appended, and tells who waits.
@@ -90,9 +90,9 @@ impl Log {
 }
 
 impl State {
-    pub(super) fn empty() -> Self {
+    pub(super) fn empty(first: Offset) -> Self {
         Self {
-            bounds: LogBounds::EMPTY,
+            bounds: LogBounds { log_start: first, durable_end: first, written_end: first },
             chunks: Chunks::default(),
             saved: None,
             epoch: LeaderEpoch::ZERO,

@@ -47,7 +47,7 @@ impl MemoryEngine {
 /// The log as it is found by the next engine; the one of the last is dead.
 fn taken_over(id: PartitionId, log: &Log, stop: Stop) -> Log {
     let mut old = log.state.lock();
-    let mut state = super::log::State::empty();
+    let mut state = super::log::State::empty(old.bounds.log_start);
     state.bounds = old.bounds;
     state.chunks = std::mem::take(&mut old.chunks);
     state.saved = old.saved.take();

@@ -104,7 +104,7 @@ impl Shared {
         let (log, created) = {
             let mut logs = self.logs.lock();
             let created = !logs.contains_key(&id);
-            (Arc::clone(logs.entry(id).or_insert_with(|| Arc::new(Log::new(id)))), created)
+            (Arc::clone(logs.entry(id).or_insert_with(|| self.new_log(id))), created)
         };
         let (epoch, fenced, reached, unclean) = {
             let mut state = log.state.lock();

@@ -163,3 +163,17 @@ async fn a_chunk_holds_a_bounded_number_of_batches() {
     }
     assert_eq!(log.chunks().len(), 2);
 }
+
+#[tokio::test]
+async fn logs_begin_where_they_are_told_to() {
+    let engine = engine(MemoryOptions::with_capacity(ByteCount::mib(1)));
+    engine.begin_logs_at(Offset::new(5000));
+    let log = open(&engine).await.log;
+    let bounds = log.bounds();
+    assert_eq!((bounds.log_start.get(), bounds.written_end.get()), (5000, 5000));
+    let refused = log.submit(Offset::ZERO, batch(Offset::ZERO, 100));
+    assert!(matches!(refused, Err(AppendError::Moved { .. })), "{refused:?}");
+    log.submit(Offset::new(5000), batch(Offset::new(5000), 100)).unwrap().await.unwrap();
+    assert_eq!(log.bounds().durable_end, Offset::new(5001));
+    assert_eq!(log.chunks()[0].base_offset, Offset::new(5000));
+}
