@@ -34,6 +34,7 @@ use crate::owed::{Owed, TURN_TIME};
 use crate::pace::Pace;
 use crate::send::Outbox;
 use crate::server::ServerConfig;
+use crate::turn::{Turn, now_or_never};
 use crate::worker::Accepted;
 
 /// Bytes per second that a peer must send of a frame that does not arrive in one window.
@@ -82,9 +83,13 @@ impl Context {
         }
     }
 
+    const fn is_heavy(&self, bytes: usize) -> bool {
+        bytes as u64 > self.config.limits.heavy_request_bytes_min.get()
+    }
+
     /// Waits for its turn when a request is heavy.
     async fn heavy_permit(&self, bytes: usize) -> Option<SemaphorePermit<'_>> {
-        if bytes as u64 <= self.config.limits.heavy_request_bytes_min.get() {
+        if !self.is_heavy(bytes) {
             return None;
         }
         let permit = self.heavy.acquire().await;
@@ -166,6 +171,8 @@ struct Served<'a> {
     frame_pace: Option<Pace>,
     /// The peer sends nothing more.
     half_closed: bool,
+    /// Since when this connection has its thread.
+    turn: Turn,
 }
 
 impl<'a> Served<'a> {
@@ -183,6 +190,7 @@ impl<'a> Served<'a> {
             active_at: Instant::now(),
             frame_pace: None,
             half_closed: false,
+            turn: Turn::begin(),
         })
     }
 
@@ -190,13 +198,19 @@ impl<'a> Served<'a> {
         loop {
             self.start_requests().await?;
             self.send_all().await?;
-            self.wait().await?;
+            let (waited, turn) = Turn::begin_after(self.wait()).await;
+            waited?;
+            self.turn = turn.unwrap_or(self.turn);
         }
     }
 
     /// Starts every request that has arrived whole.
     async fn start_requests(&mut self) -> Result<(), End> {
         while self.pending.len() < self.context.config.limits.connection_pending_replies_max {
+            if self.turn.is_over() {
+                self.send_all().await?;
+                self.turn.pass().await;
+            }
             match next_request(self.inbox.buf(), &self.context.frame_limits)? {
                 Arrival::Missing(bytes) => {
                     self.inbox.expect(bytes);
@@ -230,23 +244,19 @@ impl<'a> Served<'a> {
     }
 
     /// Answers a request that is no Produce, after all that came before it.
+    ///
+    /// Small answers leave together with those before them, unless one has to be waited for.
     async fn answer_next(&mut self, header: &RequestHeader, body: BytesMut) -> Result<(), End> {
         self.answer_pending().await?;
-        self.send_all().await?;
         let context = self.context;
+        let may_hold = context.is_heavy(body.len()) || context.owed.is_pressed();
+        if may_hold || !self.outbox.is_light() {
+            // Nothing that others wait for is held while a peer takes its time.
+            self.send_all().await?;
+        }
         let heavy = context.heavy_permit(body.len()).await;
         let mut turn = context.owed.turn().await;
-        let started = {
-            let mut start = std::pin::pin!(self.start_while_open(header, body));
-            if turn.is_some()
-                && let Ok(started) = tokio::time::timeout(TURN_TIME, &mut start).await
-            {
-                started?
-            } else {
-                turn = None;
-                start.await?
-            }
-        };
+        let started = self.start_while_sending(header, body, &mut turn).await?;
         self.take(started);
         match context.owed.take(self.outbox.memory_bytes()) {
             None if heavy.is_none() => Ok(()),
@@ -265,31 +275,33 @@ impl<'a> Served<'a> {
         }
     }
 
-    /// Runs a request that may take long, and notices meanwhile when the peer goes away.
-    async fn start_while_open(
+    /// Runs a request, and sends what is owed from before if that has to wait.
+    async fn start_while_sending(
         &mut self,
         header: &RequestHeader,
         body: BytesMut,
+        turn: &mut Option<SemaphorePermit<'_>>,
     ) -> Result<Started, End> {
-        let Self { connection, stream, half_closed, .. } = self;
-        let mut start = std::pin::pin!(connection.start(header, body));
-        if !*half_closed {
-            // Not "readable": that says nothing about the end while there are bytes before it.
-            let closed = stream.ready(Interest::PRIORITY | Interest::ERROR);
-            tokio::select! {
-                biased;
-                started = &mut start => return Ok(started?),
-                closed = closed => {
-                    if closed?.is_error() {
-                        return Err(End::Closed);
-                    }
+        let Self { connection, stream, half_closed, outbox, active_at, .. } = self;
+        let stream = &*stream;
+        let mut start =
+            std::pin::pin!(start_while_open(connection, stream, *half_closed, header, body));
+        let start = async {
+            if turn.is_some() {
+                if let Ok(started) = tokio::time::timeout(TURN_TIME, &mut start).await {
+                    return started;
                 }
+                *turn = None;
             }
+            start.await
+        };
+        let mut start = std::pin::pin!(start);
+        if let Some(started) = now_or_never(&mut start).await {
+            return started;
         }
-        match tokio::time::timeout(HALF_CLOSED_MAX, start).await {
-            Ok(started) => Ok(started?),
-            Err(_) => Err(End::Closed),
-        }
+        // Both at once: a request that has begun may hold what others wait for.
+        let (started, ()) = tokio::try_join!(start, send_all(stream, outbox, active_at))?;
+        Ok(started)
     }
 
     fn take(&mut self, started: Started) {
@@ -308,17 +320,7 @@ impl<'a> Served<'a> {
     }
 
     async fn send_all(&mut self) -> Result<(), End> {
-        if self.outbox.is_empty() {
-            return Ok(());
-        }
-        let mut pace = Pace::begin(Instant::now(), REPLY_RATE_MIN);
-        while !self.outbox.is_empty() {
-            let send = self.outbox.send_some(&self.stream);
-            let sent = tokio::time::timeout_at(pace.deadline(), send).await;
-            pace.moved(sent.map_err(|_| End::Stalled)??, Instant::now);
-        }
-        self.active_at = Instant::now();
-        Ok(())
+        send_all(&self.stream, &mut self.outbox, &mut self.active_at).await
     }
 
     /// Waits for the next thing: bytes from the peer, an answer that became durable, or the end.
@@ -365,13 +367,7 @@ impl<'a> Served<'a> {
     /// Takes further answers that are ready too: they leave together.
     async fn take_ready(&mut self) -> Result<(), End> {
         while let Some(reply) = self.pending.front_mut() {
-            let ready = std::future::poll_fn(|cx| {
-                std::task::Poll::Ready(match reply.as_mut().poll(cx) {
-                    std::task::Poll::Ready(reply) => Some(reply),
-                    std::task::Poll::Pending => None,
-                })
-            });
-            let Some(reply) = ready.await else { return Ok(()) };
+            let Some(reply) = now_or_never(reply).await else { return Ok(()) };
             self.pending.pop_front();
             self.outbox.push(reply?.into_pieces());
         }
@@ -389,6 +385,53 @@ impl<'a> Served<'a> {
         let begin = || Pace::begin(Instant::now(), FRAME_RATE_MIN);
         self.frame_pace.get_or_insert_with(begin).deadline()
     }
+}
+
+/// Runs a request that may take long, and notices meanwhile when the peer goes away.
+async fn start_while_open(
+    connection: &mut Connection,
+    stream: &TcpStream,
+    half_closed: bool,
+    header: &RequestHeader,
+    body: BytesMut,
+) -> Result<Started, End> {
+    let mut start = std::pin::pin!(connection.start(header, body));
+    if !half_closed {
+        // Not "readable": that says nothing about the end while there are bytes before it.
+        let closed = stream.ready(Interest::PRIORITY | Interest::ERROR);
+        tokio::select! {
+            biased;
+            started = &mut start => return Ok(started?),
+            closed = closed => {
+                if closed?.is_error() {
+                    return Err(End::Closed);
+                }
+            }
+        }
+    }
+    match tokio::time::timeout(HALF_CLOSED_MAX, start).await {
+        Ok(started) => Ok(started?),
+        Err(_) => Err(End::Closed),
+    }
+}
+
+/// Sends everything that is owed.
+async fn send_all(
+    stream: &TcpStream,
+    outbox: &mut Outbox,
+    active_at: &mut Instant,
+) -> Result<(), End> {
+    if outbox.is_empty() {
+        return Ok(());
+    }
+    let mut pace = Pace::begin(Instant::now(), REPLY_RATE_MIN);
+    while !outbox.is_empty() {
+        let send = outbox.send_some(stream);
+        let sent = tokio::time::timeout_at(pace.deadline(), send).await;
+        pace.moved(sent.map_err(|_| End::Stalled)??, Instant::now);
+    }
+    *active_at = Instant::now();
+    Ok(())
 }
 
 /// The first pending answer; never, when there is none.

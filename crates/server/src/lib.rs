@@ -19,6 +19,7 @@ mod owed;
 mod pace;
 mod send;
 mod server;
+mod turn;
 mod worker;
 
 pub use environment::SystemEnvironment;

@@ -50,10 +50,15 @@ impl Owed {
         }
     }
 
+    /// Whether requests need a turn now.
+    pub(crate) fn is_pressed(&self) -> bool {
+        self.room.available_permits() <= FREE / UNIT
+    }
+
     /// Waits for a turn when there is no room; not for ever, since peers that hold all turns could
     /// stop everybody. None when none is needed, or none came.
     pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
-        if self.room.available_permits() > FREE / UNIT {
+        if !self.is_pressed() {
             return None;
         }
         let turn = tokio::time::timeout(TURN_TIME, self.pressed.acquire()).await.ok()?;

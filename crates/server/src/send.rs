@@ -19,14 +19,27 @@ const PROBE_STEP: usize = 128 * 1024;
 /// Buffers in one vectored write.
 const SLICES_MAX: usize = 64;
 
+/// Bytes of replies that may wait for those of the next request: enough that a system call is a
+/// small part of the work, little enough that it counts for nothing.
+const LIGHT_BYTES_MAX: usize = 4 * 1024;
+
 /// Pieces on their way out, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     pieces: VecDeque<BatchPiece>,
+    /// Bytes that are in memory; file ranges are not.
+    memory_bytes: usize,
+    files_count: usize,
 }
 
 impl Outbox {
     pub(crate) fn push(&mut self, pieces: Vec<BatchPiece>) {
+        for piece in &pieces {
+            match piece {
+                BatchPiece::Memory(bytes) => self.memory_bytes += bytes.len(),
+                BatchPiece::File(_) => self.files_count += 1,
+            }
+        }
         self.pieces.extend(pieces);
     }
 
@@ -34,13 +47,14 @@ impl Outbox {
         self.pieces.is_empty()
     }
 
+    /// Whether it holds so little that it may wait for more.
+    pub(crate) const fn is_light(&self) -> bool {
+        self.files_count == 0 && self.memory_bytes <= LIGHT_BYTES_MAX
+    }
+
     /// Bytes that are in memory; file ranges are not.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        let bytes = self.pieces.iter().map(|piece| match piece {
-            BatchPiece::Memory(bytes) => bytes.len(),
-            BatchPiece::File(_) => 0,
-        });
-        bytes.sum()
+    pub(crate) const fn memory_bytes(&self) -> usize {
+        self.memory_bytes
     }
 
     /// Sends as much as the socket takes now; waits when it takes nothing. Some progress was made
@@ -95,6 +109,7 @@ impl Outbox {
             let part = sent.min(bytes.len());
             bytes.advance(part);
             sent -= part;
+            self.memory_bytes -= part;
             if bytes.is_empty() {
                 self.pieces.pop_front();
             }
@@ -124,6 +139,7 @@ impl Outbox {
         region.length -= sent as u64;
         if region.length == 0 {
             self.pieces.pop_front();
+            self.files_count -= 1;
         }
         Ok(sent)
     }
