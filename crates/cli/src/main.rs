@@ -33,6 +33,9 @@ use clap::Parser;
 use command::Cli;
 
 /// Frees memory of bursts sooner and costs less per record than the system's allocator.
+///
+/// Without huge pages (its feature `no_thp`): with them an idle broker holds twice as much, and a
+/// buffer that is given back costs 2 MiB of zeros when the next one is touched.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
