@@ -3,6 +3,7 @@
 //! A wrong one strands the client: it asks for metadata for ever and never produces. So unless the
 //! operator said otherwise each client is told the address that it demonstrably reached.
 
+use std::fmt;
 use std::net::SocketAddr;
 
 /// Where clients should connect.
@@ -12,6 +13,16 @@ pub struct Endpoint {
     pub host: String,
     /// The port.
     pub port: u16,
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
 }
 
 /// The endpoint for a client that reached us at `local`.
@@ -44,6 +55,13 @@ mod tests {
         assert_eq!(told("192.168.1.7:9092"), "192.168.1.7 9092");
         assert_eq!(told("[::ffff:192.168.1.7]:9092"), "192.168.1.7 9092");
         assert_eq!(told("[2001:db8::7]:9092"), "2001:db8::7 9092");
+    }
+
+    #[test]
+    fn endpoints_are_written_as_people_write_them() {
+        let written = |host: &str| Endpoint { host: host.to_owned(), port: 9 }.to_string();
+        assert_eq!(written("kafka"), "kafka:9");
+        assert_eq!(written("2001:db8::7"), "[2001:db8::7]:9");
     }
 
     #[test]

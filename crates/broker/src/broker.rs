@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::advertise::{Endpoint, endpoint_for};
+use crate::clients::Clients;
 use crate::connection::Peer;
 use crate::engines::Engines;
 use crate::environment::{Environment, new_topic_id};
@@ -83,6 +84,7 @@ pub struct Broker {
     purger: Arc<Purger>,
     sessions: Mutex<FetchSessions>,
     metrics: Metrics,
+    clients: Clients,
     stop: CancellationToken,
     /// The runtime that the broker was started on. What must come to its end runs there, not on
     /// the connection's that asked for it.
@@ -120,6 +122,7 @@ impl Broker {
             purger: Arc::new(purger),
             sessions: Mutex::new(FetchSessions::new(limits)),
             metrics: Metrics::default(),
+            clients: Clients::default(),
             stop: CancellationToken::new(),
         });
         broker.start_tasks();
@@ -330,6 +333,10 @@ impl Broker {
 
     pub(crate) const fn sessions(&self) -> &Mutex<FetchSessions> {
         &self.sessions
+    }
+
+    pub(crate) const fn client_book(&self) -> &Clients {
+        &self.clients
     }
 
     pub(crate) const fn stop(&self) -> &CancellationToken {

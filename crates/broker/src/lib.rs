@@ -13,6 +13,7 @@
 mod advertise;
 mod api;
 mod broker;
+mod clients;
 mod connection;
 mod counter;
 mod engines;
@@ -33,6 +34,7 @@ mod topic;
 
 pub use advertise::{Endpoint, endpoint_for};
 pub use broker::{Broker, BrokerParts, StartError};
+pub use clients::ClientStatus;
 pub use connection::{Connection, Disconnect, Peer, PendingReply, Started};
 pub use counter::first_memory_offset;
 pub use engines::Engines;

@@ -20,6 +20,7 @@ mod command;
 mod console;
 mod failure;
 mod format;
+mod http;
 mod logging;
 mod progress;
 mod serve;

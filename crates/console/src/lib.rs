@@ -1,4 +1,5 @@
-//! HTTP beside the broker: health for whoever restarts it, metrics for whoever watches it.
+//! HTTP beside the broker: health for whoever restarts it, metrics for whoever watches it, and what
+//! Kafka's protocol has no words for.
 //!
 //! The console asks a [`Status`] and knows nothing of how the broker, its engines or its listeners
 //! work: the command line puts the two together. Names of metrics and their meaning live here, in
@@ -11,12 +12,14 @@
 //! - With [`Scope::HealthOnly`] nothing but health is served: whoever may reach the port learns
 //!   whether the broker is well and no name of a topic.
 
+mod clients;
 mod health;
 mod metrics;
 mod process;
 mod serve;
 mod snapshot;
 
+pub use clients::Client;
 pub use serve::{Console, Scope};
 pub use snapshot::{
     ApiStats, BUCKET_BOUNDS_SECONDS, Durations, ErrorCount, ListenerStats, PartitionStats,
@@ -35,6 +38,9 @@ pub trait Status: std::fmt::Debug + Send + Sync + 'static {
 
     /// Everything that is counted and measured, now.
     fn snapshot(&self) -> Snapshot;
+
+    /// Who is connected, the stranded first.
+    fn clients(&self) -> Vec<Client>;
 }
 
 /// One thing that must be true for the broker to be well.

@@ -16,7 +16,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Router, middleware};
+use axum::{Json, Router, middleware};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -24,7 +24,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
-use crate::{Status, health, metrics};
+use crate::{Client, Status, health, metrics};
 
 /// How long a connection may last before it is asked to end.
 const LIFETIME_MAX: Duration = Duration::from_mins(1);
@@ -42,7 +42,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// What is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Health and metrics: for loopback.
+    /// Health, metrics and the API: for loopback.
     Everything,
     /// Health alone: for any other address while there is no authentication.
     HealthOnly,
@@ -146,7 +146,9 @@ fn router(status: Arc<dyn Status>, scope: Scope) -> Router {
         .route("/healthz", get(liveness))
         .route("/readyz", get(readiness));
     let served = match scope {
-        Scope::Everything => health.route("/metrics", get(scrape)),
+        Scope::Everything => {
+            health.route("/metrics", get(scrape)).route("/v1/clients", get(clients))
+        }
         Scope::HealthOnly => health,
     };
     served
@@ -167,6 +169,10 @@ async fn scrape(State(status): State<Arc<dyn Status>>, headers: HeaderMap) -> Re
     let format = metrics::Format::of(&headers);
     let content_type = [(CONTENT_TYPE, HeaderValue::from_static(format.content_type()))];
     (content_type, metrics::text(status, format)).into_response()
+}
+
+async fn clients(State(status): State<Arc<dyn Status>>) -> Json<Vec<Client>> {
+    Json(status.clients())
 }
 
 async fn with_fixed_headers(mut response: Response) -> Response {

@@ -23,6 +23,8 @@ pub struct Snapshot {
     pub apis: Vec<ApiStats>,
     /// Each listener.
     pub listeners: Vec<ListenerStats>,
+    /// Clients that ask where to connect and never arrive.
+    pub clients_stranded: u64,
     /// Each topic.
     pub topics: Vec<TopicStats>,
     /// Each storage engine in use.

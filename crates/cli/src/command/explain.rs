@@ -196,6 +196,7 @@ fn advice(name: &str) -> &'static [&'static str] {
         }
         "advertised.listeners" | "LEADER_NOT_AVAILABLE" | "BROKER_NOT_AVAILABLE" => &[
             "clients connect to the address that they were told, not to the one they began with",
+            "who was told what, and who never arrived: strandline client list",
             "tell all clients a name that works for them: \
              strandline serve -c advertised.listeners=PLAINTEXT://HOST:PORT",
         ],

@@ -2,6 +2,7 @@
 
 mod alteration;
 mod assignment;
+mod client;
 mod cluster;
 mod config;
 mod consume;
@@ -50,6 +51,8 @@ enum Command {
     Config(config::Config),
     #[command(subcommand)]
     Cluster(cluster::Cluster),
+    #[command(subcommand)]
+    Client(client::Client),
     Explain(explain::Explain),
     Examples(examples::Examples),
     Completion(shell::Completion),
@@ -81,6 +84,7 @@ impl Cli {
             Command::Config(config) => config.format(),
             Command::Group(group) => group.format(),
             Command::Cluster(cluster) => cluster.format(),
+            Command::Client(client) => client.format(),
             Command::Explain(explain) => explain.format,
         };
         format == OutputFormat::Json
@@ -98,6 +102,7 @@ impl Cli {
             Command::Config(config) => config.run(&target),
             Command::Group(group) => block_on(group.run(&target)),
             Command::Cluster(cluster) => block_on(cluster.run(&target)),
+            Command::Client(client) => block_on(client.run(&target)),
             Command::Explain(explain) => explain.run(),
             Command::Examples(examples) => examples.run(),
             Command::Completion(completion) => {

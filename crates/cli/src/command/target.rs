@@ -71,7 +71,7 @@ impl Target {
     }
 
     /// The HTTP address of a Strandline broker.
-    fn http(&self) -> String {
+    pub(crate) fn http(&self) -> String {
         let variable = || std::env::var(HTTP_VARIABLE).ok().filter(|text| !text.is_empty());
         self.http_url.clone().or_else(variable).unwrap_or_else(|| DEFAULT_HTTP.to_owned())
     }

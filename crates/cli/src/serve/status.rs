@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use strandline_broker::{ApiMetrics, Broker, TopicStatus};
+use strandline_broker::{ApiMetrics, Broker, ClientStatus, TopicStatus};
 use strandline_console::{
-    ApiStats, Check, Durations, ErrorCount, ListenerStats, PartitionStats, Snapshot, Status,
-    StorageStats, TopicStats,
+    ApiStats, Check, Client, Durations, ErrorCount, ListenerStats, PartitionStats, Snapshot,
+    Status, StorageStats, TopicStats,
 };
 use strandline_model::{NodeId, Timestamp};
 
@@ -110,11 +110,35 @@ impl Status for BrokerStatus {
             started_at: self.started_at,
             apis: broker.map(|broker| apis(broker)).unwrap_or_default(),
             listeners: vec![ListenerStats { listener: self.listener.clone(), connections }],
+            clients_stranded: broker.map_or(0, |broker| broker.stranded_client_count() as u64),
             topics: broker.map_or_else(Vec::new, |broker| {
                 broker.topics().into_iter().map(topic_stats).collect()
             }),
             storage: broker.map(|broker| storage(broker)).unwrap_or_default(),
         }
+    }
+
+    fn clients(&self) -> Vec<Client> {
+        let clients = self.broker.get().map(|broker| broker.clients()).unwrap_or_default();
+        clients.into_iter().map(client).collect()
+    }
+}
+
+fn client(client: ClientStatus) -> Client {
+    let (last_request, last_request_at) = client.last_request.unzip();
+    Client {
+        client_id: client.client_id,
+        software_name: client.software_name,
+        software_version: client.software_version,
+        address: client.remote,
+        reached: client.reached,
+        told: client.told,
+        connected_at: client.connected_at,
+        requests: client.requests,
+        last_request,
+        last_request_at,
+        connected: client.is_connected,
+        stranded: client.is_stranded,
     }
 }
 

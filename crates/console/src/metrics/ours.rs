@@ -41,7 +41,9 @@ fn encode_requests(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {
         .listeners
         .iter()
         .map(|listener| ([("listener", listener.listener.as_str())], listener.connections));
-    to.gauges("strandline_connections", "Connections that are open", connections)
+    to.gauges("strandline_connections", "Connections that are open", connections)?;
+    let help = "Clients that ask where to connect and never arrive";
+    to.gauge("strandline_clients_stranded", help, Some(now.clients_stranded))
 }
 
 fn encode_topics(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {

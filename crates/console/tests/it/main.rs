@@ -1,5 +1,6 @@
 //! The console as its clients see it: bytes over TCP.
 
+mod clients;
 mod health;
 mod hostile;
 mod metrics;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use strandline_console::{Check, Console, Scope, Snapshot, Status};
+use strandline_console::{Check, Client, Console, Scope, Snapshot, Status};
 use strandline_model::{NodeId, Timestamp};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -39,6 +40,23 @@ impl Status for Told {
     fn snapshot(&self) -> Snapshot {
         self.snapshot.lock().clone()
     }
+
+    fn clients(&self) -> Vec<Client> {
+        vec![Client {
+            client_id: "app-1".to_owned(),
+            software_name: "librdkafka".to_owned(),
+            software_version: "2.0.2".to_owned(),
+            address: "10.0.0.7:5".parse().expect("an address"),
+            reached: "[::1]:9092".parse().expect("an address"),
+            told: "kafka:9092".to_owned(),
+            connected_at: Timestamp::from_millis(1_700_000_000_500),
+            requests: 12,
+            last_request: None,
+            last_request_at: None,
+            connected: true,
+            stranded: true,
+        }]
+    }
 }
 
 fn check(name: &'static str, ok: bool, detail: &str) -> Check {
@@ -54,6 +72,7 @@ fn snapshot() -> Snapshot {
         started_at: Timestamp::from_millis(1_700_000_000_500),
         apis: Vec::new(),
         listeners: Vec::new(),
+        clients_stranded: 0,
         topics: Vec::new(),
         storage: Vec::new(),
     }
