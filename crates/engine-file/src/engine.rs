@@ -15,7 +15,7 @@ use crate::disk::{Disk, DiskLock, OpenMode};
 use crate::journal::files::JournalFiles;
 use crate::journal::writer::{FileSizes, Writer};
 use crate::queue::{Queue, StopMark};
-use crate::recovery::{self, OpenError, RecoveryReport};
+use crate::recovery::{self, DamagedLog, OpenError, RecoveryReport};
 use crate::registry::Registry;
 use crate::rows::Rows;
 use crate::segment::SegmentStore;
@@ -70,6 +70,9 @@ impl FileEngine {
         let lock = Arc::new(take_lock(&*disk)?);
         let segments = SegmentStore::new(Arc::clone(&disk), config.segment_options());
         let recovered = recovery::recover(&disk, &segments)?;
+        for DamagedLog { id, reason, rescued } in &recovered.report.damaged {
+            tracing::error!(partition = %id, reason, rescued, "log is damaged and stays closed");
+        }
         let thread = |source| OpenError::Io { what: "start thread", source };
         let files = JournalFiles::start(Arc::clone(&disk), recovered.spare, recovered.next_slot)
             .map_err(thread)?;

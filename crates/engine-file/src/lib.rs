@@ -42,4 +42,4 @@ mod unsound;
 
 pub use config::FileEngineConfig;
 pub use engine::FileEngine;
-pub use recovery::{OpenError, RecoveryReport, Started};
+pub use recovery::{DamagedLog, OpenError, RecoveryReport, Started};

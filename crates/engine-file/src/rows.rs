@@ -14,7 +14,7 @@ use strandline_model::{Offset, PartitionId};
 use strandline_storage::{Page, Row};
 
 use crate::segment::SegmentFacts;
-use crate::tables::{self, EpochRow, OF_PARTITIONS, TableNumber};
+use crate::tables::{self, DamageRow, EpochRow, OF_PARTITIONS, TableNumber};
 
 /// The identity of a row.
 pub(crate) type RowKey = (TableNumber, Bytes);
@@ -173,6 +173,12 @@ impl Rows {
 
     pub(crate) fn is_removed(&self, id: PartitionId) -> bool {
         self.get(tables::REMOVALS, &tables::partition_key(id)).is_some()
+    }
+
+    /// Why the log stays closed, if it does.
+    pub(crate) fn damage(&self, id: PartitionId) -> Option<DamageRow> {
+        let value = self.get(tables::DAMAGES, &tables::partition_key(id));
+        value.map(|value| DamageRow::parse(value))
     }
 
     pub(crate) fn state(&self, id: PartitionId) -> Option<(Offset, Bytes)> {

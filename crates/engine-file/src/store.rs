@@ -44,6 +44,9 @@ impl LogStore for FileEngine {
                 let message = format!("log is being removed. partition=`{id}`");
                 return Err(StorageError::new(ErrorKind::Invalid, message));
             }
+            if let Some(damage) = shared.rows.read().damage(id) {
+                return Err(StorageError::new(ErrorKind::Corrupt, damage.describe(id)));
+            }
             let segments = shared.take_over(id, request.at_least).await?;
             let live = shared.open_log(request, segments, &turn).await?;
             // After the claim: from there on the handle of whoever has the log open is ended.
@@ -97,17 +100,19 @@ impl LogStore for FileEngine {
             if let Some(live) = self.shared.logs.live(id) {
                 return blocking(move || live.segments.verify()).await;
             }
-            let rows = self.shared.rows.read().segments(id);
-            if rows.is_empty() && self.shared.logs.earlier(id).is_none() {
+            let (facts, damage) = {
+                let rows = self.shared.rows.read();
+                (rows.segments(id), rows.damage(id))
+            };
+            if facts.is_empty() && damage.is_none() && self.shared.logs.earlier(id).is_none() {
                 let message = format!("no such log. partition=`{id}`");
                 return Err(StorageError::new(ErrorKind::Missing, message));
             }
             let store = Arc::clone(&self.shared.segments);
             blocking(move || {
-                let mut findings = Vec::new();
-                for facts in rows {
-                    findings.extend(store.scan(id, facts.base_offset)?.finding);
-                }
+                let mut findings: Vec<_> =
+                    damage.into_iter().map(|damage| damage.finding(id)).collect();
+                findings.extend(store.verify_closed(id, &facts)?);
                 Ok(findings)
             })
             .await

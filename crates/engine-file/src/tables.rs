@@ -4,10 +4,11 @@
 
 use bytes::{Bytes, BytesMut};
 use strandline_model::{LeaderEpoch, Offset, PartitionId, PartitionIndex, Timestamp, TopicId};
-use strandline_storage::Table;
+use strandline_storage::{Finding, Table};
 
 use crate::bytes::Fields;
 use crate::segment::SegmentFacts;
+use crate::segment::name::rescue_name;
 
 /// The persisted number of a table, of the metadata store (below 128) or of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,9 +31,12 @@ pub(crate) const LOG_STARTS: TableNumber = TableNumber(130);
 pub(crate) const REMOVALS: TableNumber = TableNumber(131);
 /// What the log's owner saved.
 pub(crate) const STATES: TableNumber = TableNumber(132);
+/// Logs that a start found damaged.
+pub(crate) const DAMAGES: TableNumber = TableNumber(133);
 
 /// Tables whose key begins with a partition: all of the engine's own.
-pub(crate) const OF_PARTITIONS: [TableNumber; 5] = [SEGMENTS, EPOCHS, LOG_STARTS, REMOVALS, STATES];
+pub(crate) const OF_PARTITIONS: [TableNumber; 6] =
+    [SEGMENTS, EPOCHS, LOG_STARTS, REMOVALS, STATES, DAMAGES];
 
 const PARTITION_BYTES: usize = 20;
 
@@ -119,6 +123,46 @@ impl EpochRow {
         let start_offset = Offset::from_wire(fields.i64()?)?;
         let run = fields.u64()?;
         fields.is_empty().then_some(Self { epoch, start_offset, run })
+    }
+}
+
+/// Why a log stays closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DamageRow {
+    /// With which offset the rescued batches begin; `None` when there are none.
+    pub(crate) rescued: Option<Offset>,
+    /// What a start found, as a fact.
+    pub(crate) reason: String,
+}
+
+impl DamageRow {
+    pub(crate) fn value(&self) -> Bytes {
+        let mut value = BytesMut::with_capacity(8 + self.reason.len());
+        value.extend_from_slice(&self.rescued.map_or(-1, Offset::get).to_be_bytes());
+        value.extend_from_slice(self.reason.as_bytes());
+        value.freeze()
+    }
+
+    /// What whoever opens the log is told.
+    pub(crate) fn describe(&self, id: PartitionId) -> String {
+        let reason = &self.reason;
+        let rescued = self.rescued.map_or_else(|| "nothing".to_owned(), rescue_name);
+        format!(
+            "log is damaged and stays closed. partition=`{id}`, rescued=`{rescued}`, reason=`{reason}`"
+        )
+    }
+
+    /// What a check of the log reports.
+    pub(crate) fn finding(&self, id: PartitionId) -> Finding {
+        let chunk = self.rescued.map_or_else(String::new, rescue_name);
+        Finding { chunk, position: 0, message: self.describe(id) }
+    }
+
+    /// A row that does not parse still says that the log is damaged.
+    pub(crate) fn parse(value: &[u8]) -> Self {
+        let rescued = Fields::of(value).i64().and_then(Offset::from_wire);
+        let reason = String::from_utf8_lossy(value.get(8..).unwrap_or_default()).into_owned();
+        Self { rescued, reason }
     }
 }
 

@@ -17,7 +17,8 @@ pub trait LogStore: Debug + Send + Sync {
     /// Claims an epoch (at least `at_least`, raised after an unclean stop) and fences every earlier
     /// opener. The claim is durable before the first append of that epoch is. A log that was never
     /// appended to costs no file. Fails with `Missing`, and never returns an empty log, when the
-    /// engine's rows say that bytes existed; with `Invalid` once removal has begun.
+    /// engine's rows say that bytes existed; with `Corrupt`, now and later, when what was durable was
+    /// found damaged; with `Invalid` once removal has begun.
     fn open(&self, request: OpenLog) -> BoxFuture<'_, Result<Opened, StorageError>>;
 
     /// The epoch of the log's opener or, while it has none, the one that [`open`](Self::open) would

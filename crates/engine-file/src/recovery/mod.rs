@@ -5,8 +5,10 @@
 //! before this returns; until that snapshot is renamed nothing of the old journal is touched, so a
 //! crash during recovery starts it again.
 
+mod decide;
 mod replay;
 mod report;
+mod rescue;
 pub(crate) mod table;
 
 use std::io;
@@ -22,10 +24,12 @@ use crate::journal::reader::{Journal, WalkStart};
 use crate::journal::{self, Generation, GroupPosition, GroupSequence};
 use crate::rows::RowMap;
 use crate::segment::SegmentStore;
+use crate::segment::name::rescue_name;
 use crate::snapshot::{self, LoadedSnapshot, SnapshotHead};
-use crate::tables;
+use crate::tables::{self, DamageRow};
 use replay::{Batches, Facts};
-pub use report::{OpenError, RecoveryReport, Started};
+pub use report::{DamagedLog, OpenError, RecoveryReport, Started};
+use rescue::Rescue;
 use table::{FolderFacts, FolderVerdict, SnapshotFound};
 
 /// What an engine starts with.
@@ -125,7 +129,12 @@ fn go_on(
         let mut batches = Batches::new(facts, segments);
         journal.walk(start, |group| batches.read(&group))?;
         let mut report = RecoveryReport::recovered(end.torn_groups);
-        let rows = batches.finish(&mut report)?;
+        let (decisions, damaged) = batches.finish(&mut report)?;
+        let mut rescue = Rescue::new(decisions, Arc::clone(segments), damaged);
+        if !rescue.is_needless() {
+            journal.walk(start, |group| rescue.read(&group))?;
+        }
+        let rows = rescue.finish()?.into_map();
         // Groups behind a clean stop are of the run after it.
         let unclean_run = if head.clean { head.run + 1 } else { head.run };
         let head = SnapshotHead {
@@ -173,6 +182,15 @@ impl Recovered {
         self.report.partitions = ids.len();
         ids.dedup_by_key(|id| id.topic_id);
         self.report.topics = ids.len();
+        let damages = self.rows.range((tables::DAMAGES, Bytes::new())..);
+        let damages = damages.take_while(|((table, _), _)| *table == tables::DAMAGES);
+        self.report.damaged = damages
+            .filter_map(|((_, key), value)| {
+                let DamageRow { rescued, reason } = DamageRow::parse(value);
+                let id = tables::key_partition(key)?;
+                Some(DamagedLog { id, reason, rescued: rescued.map(rescue_name) })
+            })
+            .collect();
         self.report.took = took;
     }
 }

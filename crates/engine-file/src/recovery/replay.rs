@@ -3,21 +3,23 @@
 //! What becomes of a batch depends on rows that may stand behind it: a removal, a trim, a newer
 //! epoch. So all rows are read before the first batch is written.
 
+use std::collections::btree_map::Entry as MapEntry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use strandline_model::{ByteCount, LeaderEpoch, Offset, PartitionId};
+use strandline_model::{ByteCount, Offset, PartitionId};
 use strandline_records::SealedBatches;
-use strandline_storage::{Durability, LogSettings};
+use strandline_storage::{Durability, ErrorKind, LogSettings, StorageError};
 
+use super::decide::Decisions;
 use super::report::{OpenError, RecoveryReport};
-use super::table::{EntryFacts, EntryPlace, EntryVerdict};
+use super::table::EntryVerdict;
 use crate::journal::GroupSequence;
 use crate::journal::group::{AppendHead, Entry, Group, WrittenBytes};
 use crate::rows::{RowMap, Rows};
-use crate::segment::{Append, Placement, SegmentFacts, SegmentLog, SegmentStore};
+use crate::segment::{Append, Placement, SegmentLog, SegmentStore};
 use crate::tables::{self, EpochRow};
 
 /// The settings of a log while its batches go where they were: nothing is decided by them.
@@ -110,45 +112,32 @@ impl Facts {
 /// The second pass: batches go to their segments.
 #[derive(Debug)]
 pub(super) struct Batches {
-    rows: Rows,
-    ends: BTreeMap<PartitionId, Offset>,
-    epochs: BTreeMap<PartitionId, Vec<EpochRow>>,
-    dropped: BTreeSet<(PartitionId, Offset)>,
+    decisions: Decisions,
     store: Arc<SegmentStore>,
+    /// Logs with batches that were accepted.
     logs: BTreeMap<PartitionId, Replayed>,
-    counts: Counts,
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    replayed: u64,
-    bytes: u64,
+    /// Logs that can't be brought back, and why: nothing goes to their segments any more.
+    damaged: BTreeMap<PartitionId, String>,
     cut: u64,
 }
 
-/// A log that has entries in the journal.
+/// A log that has accepted entries in the journal.
 #[derive(Debug)]
 struct Replayed {
-    removed: bool,
-    /// What the rows say of its segments.
-    facts: Vec<SegmentFacts>,
-    /// The end reached so far.
-    end: Offset,
-    cut: bool,
-    /// Opened for the first batch that is accepted.
-    log: Option<SegmentLog>,
+    log: SegmentLog,
+    batches: u64,
+    bytes: u64,
 }
 
 impl Batches {
     pub(super) fn new(facts: Facts, store: &Arc<SegmentStore>) -> Self {
+        let Facts { rows, ends, epochs, dropped, .. } = facts;
         Self {
-            rows: facts.rows,
-            ends: facts.ends,
-            epochs: facts.epochs,
-            dropped: facts.dropped,
+            decisions: Decisions::new(rows, ends, epochs, dropped),
             store: Arc::clone(store),
             logs: BTreeMap::new(),
-            counts: Counts::default(),
+            damaged: BTreeMap::new(),
+            cut: 0,
         }
     }
 
@@ -160,11 +149,21 @@ impl Batches {
                 Entry::Written(head, bytes) => (head, Found::InSegment(*bytes)),
                 Entry::Put(..) | Entry::Delete(..) | Entry::Checkpoint(_) => continue,
             };
-            match self.decide(head) {
-                EntryVerdict::Skip => {}
-                EntryVerdict::Drop | EntryVerdict::Cut => self.counts.cut += 1,
-                EntryVerdict::Damage => return Err(contradiction(head)),
-                EntryVerdict::Accept => accepted.push(self.accept(head, found)?),
+            if self.damaged.contains_key(&head.partition) {
+                continue;
+            }
+            let batches = match self.decisions.decide(head, false) {
+                EntryVerdict::Skip | EntryVerdict::Rescue => continue,
+                EntryVerdict::Drop | EntryVerdict::Cut => {
+                    self.cut += 1;
+                    continue;
+                }
+                EntryVerdict::Damage => Err(contradiction(head, "overlaps what is there")),
+                EntryVerdict::Accept => self.batches_of(head, found)?,
+            };
+            match batches {
+                Ok(batches) => accepted.push(batches),
+                Err(reason) => self.give_up(head.partition, reason),
             }
         }
         // Stable: the batches of a log stay in order, and go in as few writes as they can.
@@ -176,8 +175,18 @@ impl Batches {
         Ok(())
     }
 
-    /// The batches of an entry, from where they are.
-    fn accept(&self, head: &AppendHead, found: Found<'_>) -> Result<Accepted, OpenError> {
+    /// From now on nothing of the log is touched. What it had been given is beyond what its rows name.
+    fn give_up(&mut self, id: PartitionId, reason: String) {
+        self.logs.remove(&id);
+        self.damaged.insert(id, reason);
+    }
+
+    /// The batches of an entry, from where they are; or why the log is damaged.
+    fn batches_of(
+        &self,
+        head: &AppendHead,
+        found: Found<'_>,
+    ) -> Result<Result<Accepted, String>, OpenError> {
         let place = Placement { segment: head.segment, position: head.position };
         let (bytes, is_written) = match found {
             Found::InJournal(bytes) => (bytes.clone(), false),
@@ -185,74 +194,25 @@ impl Batches {
                 let there = self.store.bytes_at(head.partition, place, written.length)?;
                 // They were synced before the entry was written: if they are not there, something
                 // durable is gone.
-                let there = there.filter(|bytes| written.are(bytes));
-                (there.ok_or_else(|| contradiction(head))?, true)
+                match there.filter(|bytes| written.are(bytes)) {
+                    Some(bytes) => (bytes, true),
+                    None => return Ok(Err(contradiction(head, "is not in its segment"))),
+                }
             }
         };
         let sealed = SealedBatches::from_sealed(bytes, head.appended_at);
         let batches = sealed.ok().flatten().ok_or_else(unreadable)?;
-        Ok(Accepted { id: head.partition, place, batches, is_written })
+        Ok(Ok(Accepted { id: head.partition, place, batches, is_written }))
     }
 
-    fn decide(&mut self, head: &AppendHead) -> EntryVerdict {
-        let id = head.partition;
-        let overruled = self.is_overruled(head.leader_epoch, id, head.base_offset);
-        let dropped = self.dropped.contains(&(id, head.segment));
-        let (rows, ends) = (&self.rows, &self.ends);
-        let log = self.logs.entry(id).or_insert_with(|| Replayed {
-            removed: rows.is_removed(id),
-            facts: rows.segments(id),
-            end: ends.get(&id).copied().unwrap_or(Offset::ZERO),
-            cut: false,
-            log: None,
-        });
-        let facts = EntryFacts {
-            removed: log.removed,
-            dropped,
-            overruled,
-            cut: log.cut,
-            place: place_of(head, log.end),
-        };
-        let verdict = facts.verdict();
-        match verdict {
-            EntryVerdict::Accept => log.end = head.next_offset,
-            // What was dropped was there: the log goes on behind it.
-            EntryVerdict::Skip => log.end = log.end.max(head.next_offset),
-            EntryVerdict::Cut => log.cut = true,
-            EntryVerdict::Drop | EntryVerdict::Damage => {}
-        }
-        verdict
-    }
-
-    /// Whether a newer epoch begins at or below `base_offset`.
-    fn is_overruled(&self, epoch: LeaderEpoch, id: PartitionId, base_offset: Offset) -> bool {
-        let epochs = self.epochs.get(&id).map_or(&[][..], Vec::as_slice);
-        epochs.iter().any(|row| row.epoch > epoch && row.start_offset <= base_offset)
-    }
-
+    /// Writes batches of one log to their segments.
     fn write(&mut self, run: &[Accepted]) -> Result<(), OpenError> {
-        let Some(Accepted { id, batches: first, is_written, .. }) = run.first() else {
+        let Some(&Accepted { id, .. }) = run.first() else { return Ok(()) };
+        if self.damaged.contains_key(&id) {
             return Ok(());
-        };
-        let replayed = self.logs.get_mut(id).expect("its entries were decided on");
-        let appends: Vec<_> = run
-            .iter()
-            .map(|Accepted { place, batches, .. }| Append { place: *place, batches })
-            .collect();
-        self.counts.replayed += appends.len() as u64;
-        self.counts.bytes += run.iter().map(|one| one.batches.size().get()).sum::<u64>();
-        let log = match &mut replayed.log {
-            Some(log) => log,
-            closed => {
-                let facts = std::mem::take(&mut replayed.facts);
-                let begin = first.base_offset();
-                closed.insert(self.store.open_to_replay(*id, facts, begin, SETTINGS)?)
-            }
-        };
-        if *is_written {
-            log.adopt(&appends)?;
-        } else {
-            log.write(&appends)?;
+        }
+        if let Err(error) = self.try_write(id, run) {
+            self.give_up(id, damage_of(error)?);
         }
         // A file with unsynced bytes stays open: with many logs they would be more than there may be.
         if self.store.has_many_unsynced()
@@ -263,18 +223,50 @@ impl Batches {
         Ok(())
     }
 
-    /// The rows with what the segments hold now.
-    pub(super) fn finish(mut self, report: &mut RecoveryReport) -> Result<RowMap, OpenError> {
-        for (id, replayed) in self.logs {
-            let Some(log) = replayed.log else { continue };
-            for facts in log.end_replay()? {
-                self.rows.put_segment(id, &facts);
+    fn try_write(&mut self, id: PartitionId, run: &[Accepted]) -> Result<(), StorageError> {
+        let appends: Vec<_> = run
+            .iter()
+            .map(|Accepted { place, batches, .. }| Append { place: *place, batches })
+            .collect();
+        let replayed = match self.logs.entry(id) {
+            MapEntry::Occupied(there) => there.into_mut(),
+            MapEntry::Vacant(place) => {
+                let facts = self.decisions.rows.segments(id);
+                let begin = run[0].batches.base_offset();
+                let log = self.store.open_to_replay(id, facts, begin, SETTINGS)?;
+                place.insert(Replayed { log, batches: 0, bytes: 0 })
+            }
+        };
+        if run[0].is_written {
+            replayed.log.adopt(&appends)?;
+        } else {
+            replayed.log.write(&appends)?;
+        }
+        replayed.batches += appends.len() as u64;
+        replayed.bytes += run.iter().map(|one| one.batches.size().get()).sum::<u64>();
+        Ok(())
+    }
+
+    /// Cuts what no entry named, and brings what the segments hold now into the rows. Returns them, with
+    /// the logs that are damaged.
+    pub(super) fn finish(
+        mut self,
+        report: &mut RecoveryReport,
+    ) -> Result<(Decisions, BTreeMap<PartitionId, String>), OpenError> {
+        for (id, Replayed { log, batches, bytes }) in std::mem::take(&mut self.logs) {
+            match log.end_replay() {
+                Ok(segments) => {
+                    for facts in segments {
+                        self.decisions.rows.put_segment(id, &facts);
+                    }
+                    report.batches_replayed += batches;
+                    report.bytes_replayed += bytes;
+                }
+                Err(error) => self.give_up(id, damage_of(error)?),
             }
         }
-        report.batches_replayed = self.counts.replayed;
-        report.bytes_replayed = self.counts.bytes;
-        report.batches_cut = self.counts.cut;
-        Ok(self.rows.into_map())
+        report.batches_cut = self.cut;
+        Ok((self.decisions, self.damaged))
     }
 }
 
@@ -294,22 +286,19 @@ struct Accepted {
     is_written: bool,
 }
 
-fn contradiction(head: &AppendHead) -> OpenError {
-    let (id, base, next) = (head.partition, head.base_offset, head.next_offset);
-    OpenError::damaged(format!(
-        "journal and log contradict each other. log=`{id}`, batch=`{base}..{next}`"
-    ))
+fn contradiction(head: &AppendHead, what: &str) -> String {
+    let (base, next) = (head.base_offset, head.next_offset);
+    format!("journal and log contradict each other: batch `{base}..{next}` {what}")
 }
 
-fn place_of(head: &AppendHead, end: Offset) -> EntryPlace {
-    if head.base_offset == end {
-        EntryPlace::At
-    } else if head.base_offset > end {
-        EntryPlace::Behind
-    } else if head.next_offset <= end {
-        EntryPlace::Before
-    } else {
-        EntryPlace::Across
+/// Why the log is damaged, if that is what the error says. Others are of the disk: a later start may
+/// find everything, so this one changes nothing.
+fn damage_of(error: StorageError) -> Result<String, StorageError> {
+    match error.kind() {
+        ErrorKind::Corrupt | ErrorKind::Missing | ErrorKind::Invalid => Ok(error.to_string()),
+        ErrorKind::Unavailable | ErrorKind::Closed | ErrorKind::Fenced | ErrorKind::Full => {
+            Err(error)
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
+use strandline_model::PartitionId;
 use strandline_storage::StorageError;
 
 use crate::journal::reader::ReadFailure;
@@ -39,8 +40,22 @@ pub struct RecoveryReport {
     pub torn_groups: u64,
     /// Batches that had been superseded, or stood behind a hole; never acknowledged as durable.
     pub batches_cut: u64,
+    /// Logs that this start, or one before, found damaged: they stay closed until they are removed.
+    pub damaged: Vec<DamagedLog>,
     /// How long it took.
     pub took: Duration,
+}
+
+/// A log of which something that was durable is gone. The others go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DamagedLog {
+    /// Which.
+    pub id: PartitionId,
+    /// What was found, as a fact.
+    pub reason: String,
+    /// The file in its folder with what had been acknowledged and stood in the journal; `None` when
+    /// that was nothing.
+    pub rescued: Option<String>,
 }
 
 impl RecoveryReport {
@@ -76,6 +91,11 @@ impl fmt::Display for RecoveryReport {
         let cut = self.torn_groups + self.batches_cut;
         if cut > 0 {
             write!(f, "; truncated {cut} torn write{}, none was acknowledged", plural(cut))?;
+        }
+        let damaged = self.damaged.len() as u64;
+        if damaged > 0 {
+            let stay = if damaged == 1 { "stays" } else { "stay" };
+            write!(f, "; {damaged} damaged partition{} {stay} closed", plural(damaged))?;
         }
         Ok(())
     }

@@ -65,6 +65,8 @@ pub(crate) struct EntryFacts {
     pub(crate) dropped: bool,
     /// A newer epoch begins at or below its base offset.
     pub(crate) overruled: bool,
+    /// The log was found damaged: its segments take nothing any more.
+    pub(crate) damaged: bool,
     /// An earlier entry of the log was cut.
     pub(crate) cut: bool,
     pub(crate) place: EntryPlace,
@@ -81,7 +83,9 @@ pub(crate) enum EntryVerdict {
     Accept,
     /// There is a hole before it: it goes, with all that follow in its log.
     Cut,
-    /// The log and the journal contradict each other.
+    /// It is kept in a file of its own, beside the segments of its log.
+    Rescue,
+    /// The log and the journal contradict each other: the log is damaged.
     Damage,
 }
 
@@ -98,11 +102,12 @@ impl EntryFacts {
         if self.dropped {
             return EntryVerdict::Skip;
         }
-        match (self.cut, self.place) {
-            (true, _) | (false, EntryPlace::Behind) => EntryVerdict::Cut,
-            (false, EntryPlace::Before) => EntryVerdict::Skip,
-            (false, EntryPlace::Across) => EntryVerdict::Damage,
-            (false, EntryPlace::At) => EntryVerdict::Accept,
+        match (self.cut, self.damaged, self.place) {
+            (true, _, _) | (false, _, EntryPlace::Behind) => EntryVerdict::Cut,
+            (false, _, EntryPlace::Before) => EntryVerdict::Skip,
+            (false, true, EntryPlace::At | EntryPlace::Across) => EntryVerdict::Rescue,
+            (false, false, EntryPlace::Across) => EntryVerdict::Damage,
+            (false, false, EntryPlace::At) => EntryVerdict::Accept,
         }
     }
 }
@@ -220,23 +225,25 @@ mod tests {
         const Y: Option<bool> = Some(true);
         const N: Option<bool> = Some(false);
         const ANY: &[EntryPlace] = &[Before, Across, At, Behind];
-        // removed, dropped, overruled, cut; place
-        type Pattern = ([Option<bool>; 4], &'static [EntryPlace]);
-        let rows: [Case<Pattern, _>; 8] = [
-            Case("log is removed", ([Y, X, X, X], ANY), EntryVerdict::Skip),
-            Case("older epoch", ([N, X, Y, X], ANY), EntryVerdict::Drop),
-            Case("trimmed", ([N, Y, N, X], ANY), EntryVerdict::Skip),
-            Case("behind a cut", ([N, N, N, Y], ANY), EntryVerdict::Cut),
-            Case("snapshot has it", ([N, N, N, N], &[Before]), EntryVerdict::Skip),
-            Case("overlaps", ([N, N, N, N], &[Across]), EntryVerdict::Damage),
-            Case("next", ([N, N, N, N], &[At]), EntryVerdict::Accept),
-            Case("hole", ([N, N, N, N], &[Behind]), EntryVerdict::Cut),
+        // removed, dropped, overruled, cut, damaged; place
+        type Pattern = ([Option<bool>; 5], &'static [EntryPlace]);
+        let rows: [Case<Pattern, _>; 9] = [
+            Case("log is removed", ([Y, X, X, X, X], ANY), EntryVerdict::Skip),
+            Case("older epoch", ([N, X, Y, X, X], ANY), EntryVerdict::Drop),
+            Case("trimmed", ([N, Y, N, X, X], ANY), EntryVerdict::Skip),
+            Case("behind a cut", ([N, N, N, Y, X], ANY), EntryVerdict::Cut),
+            Case("snapshot has it", ([N, N, N, N, X], &[Before]), EntryVerdict::Skip),
+            Case("overlaps", ([N, N, N, N, N], &[Across]), EntryVerdict::Damage),
+            Case("next", ([N, N, N, N, N], &[At]), EntryVerdict::Accept),
+            Case("of a damaged log", ([N, N, N, N, Y], &[At, Across]), EntryVerdict::Rescue),
+            Case("hole", ([N, N, N, N, X], &[Behind]), EntryVerdict::Cut),
         ];
-        for bits in 0..16_u8 {
-            let [removed, dropped, overruled, cut] = [1, 2, 4, 8].map(|bit| bits & bit != 0);
+        for bits in 0..32_u8 {
+            let [removed, dropped, overruled, cut, damaged] =
+                [1, 2, 4, 8, 16].map(|bit| bits & bit != 0);
             for &place in ANY {
-                let facts = EntryFacts { removed, dropped, overruled, cut, place };
-                let input = [removed, dropped, overruled, cut];
+                let facts = EntryFacts { removed, dropped, overruled, damaged, cut, place };
+                let input = [removed, dropped, overruled, cut, damaged];
                 let matches = |(row, places): &Pattern| {
                     places.contains(&place)
                         && row.iter().zip(input).all(|(pattern, input)| fits(*pattern, input))

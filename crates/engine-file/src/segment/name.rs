@@ -65,6 +65,21 @@ pub(super) fn is_copy(name: &str) -> bool {
     name.strip_suffix(COPY_SUFFIX).is_some_and(|name| parse_file(name).is_some())
 }
 
+/// What follows the base offset in the name of rescued batches.
+const RESCUE_EXTENSION: &str = "rescued";
+
+/// The file of rescued batches that begin with an offset, in their partition's folder.
+pub(crate) fn rescue_name(base_offset: Offset) -> String {
+    format!("{:020}.{RESCUE_EXTENSION}", base_offset.get())
+}
+
+/// Whether a name in a partition's folder is that of rescued batches.
+pub(super) fn is_rescue(name: &str) -> bool {
+    name.split_once('.').is_some_and(|(digits, extension)| {
+        extension == RESCUE_EXTENSION && parse_offset(digits).is_some()
+    })
+}
+
 pub(super) fn topic_dir(topic_id: TopicId) -> PathBuf {
     Path::new(LOGS).join(topic_id.to_string())
 }
@@ -77,9 +92,12 @@ pub(super) fn partition_dir(id: PartitionId) -> PathBuf {
 pub(super) fn parse_file(name: &str) -> Option<(Offset, FileKind)> {
     let (digits, extension) = name.split_once('.')?;
     let kind = FileKind::ALL.into_iter().find(|kind| kind.extension() == extension)?;
+    Some((parse_offset(digits)?, kind))
+}
+
+fn parse_offset(digits: &str) -> Option<Offset> {
     let is_canonical = digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit());
-    let offset = is_canonical.then(|| digits.parse().ok())??;
-    Some((Offset::from_wire(offset)?, kind))
+    is_canonical.then(|| digits.parse().ok())?.and_then(Offset::from_wire)
 }
 
 /// The partition that a folder of a topic stands for.
@@ -109,6 +127,7 @@ mod tests {
             "00000000000000000042",
             "00000000000000000042.log.deleted",
             "00000000000000000042.log.new",
+            "00000000000000000042.rescued",
             "00000000000000000042.txnindex",
             "-0000000000000000042.log",
             "+0000000000000000042.log",
@@ -122,6 +141,10 @@ mod tests {
                 .into_iter()
                 .all(|name| !is_copy(name))
         );
+        assert!(is_rescue(&rescue_name(Offset::new(42))));
+        for name in ["42.rescued", "00000000000000000042.log", "00000000000000000042.rescued.new"] {
+            assert!(!is_rescue(name), "{name}");
+        }
         assert_eq!(parse_partition("7"), Some(PartitionIndex::new(7)));
         for name in ["07", "+7", "-1", "", "x", "4294967296"] {
             assert_eq!(parse_partition(name), None, "{name}");

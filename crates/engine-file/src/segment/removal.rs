@@ -12,7 +12,7 @@ use strandline_storage::{Removal, StorageError};
 use super::log::SegmentLog;
 use super::name::{FileKey, FileKind, LOGS, partition_dir, topic_dir};
 use super::store::SegmentStore;
-use crate::disk::OpenMode;
+use crate::disk::{DiskFile, OpenMode};
 
 /// How a removal of one segment went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +104,10 @@ impl SegmentStore {
         if left > 0 {
             return Ok(Removal::Remaining(ByteCount::new(left)));
         }
+        let left = self.remove_rescues(id, &mut budget)?;
+        if left > 0 {
+            return Ok(Removal::Remaining(ByteCount::new(left)));
+        }
         // What is left are indexes without a segment, and copies.
         for key in self.files_of(id)? {
             self.remove_file(key).map_err(|error| remove_failed(key, error))?;
@@ -142,6 +146,17 @@ impl SegmentStore {
             }
             Err(error) => return Err(error),
         };
+        let size = self.shorten(&*file, budget)?;
+        drop(file);
+        if size > 0 {
+            return Ok(Step::Left(size));
+        }
+        self.remove_with_indexes(key)?;
+        Ok(Step::Gone)
+    }
+
+    /// Cuts a file from its end, step by step, by up to `budget`; says what is left.
+    pub(super) fn shorten(&self, file: &dyn DiskFile, budget: &mut u64) -> io::Result<u64> {
         let mut size = file.size()?;
         let step = self.options.removal_step.get().max(1);
         while size > 0 && *budget > 0 {
@@ -150,12 +165,7 @@ impl SegmentStore {
             *budget -= cut;
             file.set_len(size)?;
         }
-        drop(file);
-        if size > 0 {
-            return Ok(Step::Left(size));
-        }
-        self.remove_with_indexes(key)?;
-        Ok(Step::Gone)
+        Ok(size)
     }
 
     /// Removes a file that nobody reads: cuts it in steps, then unlinks it.

@@ -5,7 +5,7 @@ use std::io;
 
 use strandline_model::{Offset, PartitionId, Timestamp};
 use strandline_records::{BatchHeader, BatchView};
-use strandline_storage::{Finding, StorageError};
+use strandline_storage::{ErrorKind, Finding, StorageError};
 
 use super::SegmentFacts;
 use super::index_file::check_entries;
@@ -50,6 +50,33 @@ impl SegmentStore {
         let finding =
             fault.map(|message| Finding { chunk: key.name(), position: totals.bytes, message });
         Ok(Scan { facts, finding })
+    }
+
+    /// Checks the segments of a log that is not open against `facts`. Blocks.
+    pub fn verify_closed(
+        &self,
+        id: PartitionId,
+        facts: &[SegmentFacts],
+    ) -> Result<Vec<Finding>, StorageError> {
+        let mut findings = Vec::new();
+        for facts in facts {
+            let chunk = FileKey::new(id, facts.base_offset, FileKind::Log).name();
+            let (bytes, finding) = match self.scan(id, facts.base_offset) {
+                Ok(scan) => (scan.facts.map_or(0, |found| found.bytes), scan.finding),
+                Err(error) if error.kind() == ErrorKind::Missing => {
+                    let message = "file is missing".to_owned();
+                    (0, Some(Finding { chunk: chunk.clone(), position: 0, message }))
+                }
+                Err(error) => return Err(error),
+            };
+            let is_short = finding.is_none() && bytes < facts.bytes;
+            findings.extend(finding);
+            if is_short {
+                let message = format!("file is too short. expected=`{}`", facts.bytes);
+                findings.push(Finding { chunk, position: bytes, message });
+            }
+        }
+        Ok(findings)
     }
 
     /// The base offsets of the segments that a partition has files of, in order. Blocks.

@@ -2,13 +2,13 @@
 
 use std::io;
 
-use strandline_model::{ByteCount, Offset};
+use strandline_model::ByteCount;
 use strandline_storage::testkit::{Appended, TestBatch, settings};
 use strandline_storage::{Durability, ErrorKind, LogSettings};
 
 use super::Running;
 use crate::FileEngineConfig;
-use crate::disk::{Crash, Disk, Fault, OpenMode, Persisted, TestDisk};
+use crate::disk::{Crash, Fault, Persisted, TestDisk};
 use crate::journal::BLOCK_BYTES;
 
 const SEGMENT: &str = "/0/00000000000000000000.log";
@@ -102,18 +102,4 @@ async fn a_large_append_that_fails_kills_its_log_and_leaves_nothing() {
         kept.push(again.append(TestBatch::of(1)).await);
         assert_kept(&disk, &kept).await;
     }
-}
-
-#[tokio::test]
-async fn bytes_that_are_not_what_their_entry_says_are_damage() {
-    let disk = TestDisk::new();
-    let running = Running::with(&disk, config());
-    let kept = running.open(0).await.append(large(2)).await;
-    assert_eq!(kept.offsets.end, Offset::new(2));
-    let left = disk.after(Crash::DropAll);
-    let path = left.paths().into_iter().find(|path| path.to_string_lossy().ends_with(SEGMENT));
-    let file = left.open(&path.expect("it is named"), OpenMode::Existing).unwrap();
-    file.write_at(1500, &[b"?"]).unwrap();
-    let refused = Running::try_with(&left, config()).map(|_| ()).unwrap_err();
-    assert!(refused.to_string().contains("contradict"), "{refused}");
 }

@@ -174,3 +174,21 @@ fn a_segment_whose_removal_began_is_opened_by_no_reader() {
     append(&again, &singles(0, 3));
     assert_eq!(again.find_offset(Offset::new(2)).unwrap().unwrap().base_offset, Offset::new(2));
 }
+
+#[test]
+fn rescued_batches_go_in_steps_too() {
+    let disk = TestDisk::new();
+    let store = store_on(&disk);
+    let mut file = store.begin_rescue(partition(0), Offset::new(7)).unwrap();
+    file.add(&[1; 200]).unwrap();
+    file.add(&[2; 100]).unwrap();
+    file.sync().unwrap();
+    assert!(store.take_unsynced().run().is_empty());
+    let store = store_on(&disk.after(crate::disk::Crash::DropAll));
+    for left in [180, 60] {
+        let removal = store.remove_some(partition(0), ByteCount::new(120)).unwrap();
+        assert_eq!(removal, Removal::Remaining(ByteCount::new(left)));
+    }
+    assert_eq!(store.remove_some(partition(0), ByteCount::new(120)).unwrap(), Removal::Done);
+    assert_eq!(store.list().unwrap(), []);
+}

@@ -1,0 +1,289 @@
+//! A log that a start finds damaged stays closed; the others go on, and nothing of it is lost.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use strandline_model::{ByteCount, Offset};
+use strandline_records::batches;
+use strandline_storage::testkit::{Appended, Recorder, TestBatch, open_request, partition};
+use strandline_storage::{ErrorKind, Found, LogStore, Removal};
+use tokio::sync::oneshot;
+
+use super::Running;
+use crate::FileEngineConfig;
+use crate::disk::{Crash, Disk, OpenMode, Replay, TestDisk};
+use crate::journal::BLOCK_BYTES;
+use crate::queue::{Item, PendingChange, RowChange, Wait};
+use crate::segment::SegmentFacts;
+use crate::tables;
+
+const SEGMENT: &str = "/0/00000000000000000000.log";
+
+fn config() -> FileEngineConfig {
+    FileEngineConfig {
+        journal_first_file: ByteCount::new(64 * BLOCK_BYTES),
+        direct_min: ByteCount::new(1000),
+        ..FileEngineConfig::tiny()
+    }
+}
+
+fn large(records: u32) -> TestBatch {
+    TestBatch::of(records).value_bytes(2000)
+}
+
+fn path_of(disk: &TestDisk, end: &str) -> Option<PathBuf> {
+    disk.paths().into_iter().find(|path| path.to_string_lossy().ends_with(end))
+}
+
+/// A folder whose process died: what a checkpoint had of two logs, and what came after it.
+struct Folder {
+    disk: TestDisk,
+    /// Of the first log, since the checkpoint.
+    since: Vec<Appended>,
+    /// Of the second one, all.
+    other: Vec<Appended>,
+}
+
+async fn folder() -> Folder {
+    let disk = TestDisk::new();
+    let running = Running::with(&disk, config());
+    let (hit, sound) = (running.open(0).await, running.open(1).await);
+    hit.append_some(3).await;
+    let mut other = sound.append_some(2).await;
+    running.checkpoint().await;
+    let mut since = hit.append_some(2).await;
+    since.push(hit.append(large(2)).await);
+    other.extend(sound.append_some(3).await);
+    since.extend(hit.append_some(2).await);
+    Folder { disk: disk.after(Crash::DropAll), since, other }
+}
+
+fn open_segment(disk: &TestDisk) -> Arc<dyn crate::disk::DiskFile> {
+    disk.open(&path_of(disk, SEGMENT).unwrap(), OpenMode::Existing).unwrap()
+}
+
+/// The ways in which a log's files can fail to be what rows and journal say; what is said of each, and
+/// how many of the appends since the checkpoint are gone.
+type Harm = (&'static str, fn(&TestDisk), usize);
+
+const HARMS: [Harm; 5] = [
+    ("is missing", |disk| disk.remove_file(&path_of(disk, SEGMENT).unwrap()).unwrap(), 1),
+    ("shorter", |disk| open_segment(disk).set_len(100).unwrap(), 1),
+    ("is not in its segment", |disk| write_in_large(disk, b"?"), 1),
+    (
+        "is not in its segment",
+        |disk| {
+            let file = open_segment(disk);
+            file.set_len(file.size().unwrap() - 700).unwrap();
+        },
+        1,
+    ),
+    ("is missing", remove_folder, 1),
+];
+
+/// Changes a byte of what was written directly: the last that is in the segment after a crash.
+fn write_in_large(disk: &TestDisk, bytes: &[u8]) {
+    let file = open_segment(disk);
+    file.write_at(file.size().unwrap() - 700, &[bytes]).unwrap();
+}
+
+fn remove_folder(disk: &TestDisk) {
+    let folder = path_of(disk, SEGMENT).unwrap().parent().unwrap().to_owned();
+    for path in disk.paths().into_iter().filter(|path| path.parent() == Some(&*folder)) {
+        disk.remove_file(&path).unwrap();
+    }
+    disk.remove_dir(&folder).unwrap();
+}
+
+fn rescued(disk: &TestDisk) -> Vec<u8> {
+    path_of(disk, ".rescued").map_or_else(Vec::new, |path| disk.contents(path).unwrap())
+}
+
+fn bytes_of<'a>(appended: impl IntoIterator<Item = &'a Appended>) -> Vec<u8> {
+    appended.into_iter().flat_map(|one| one.bytes.to_vec()).collect()
+}
+
+async fn assert_closed(running: &Running, reason: &str) {
+    let refused = running.file.open(open_request(0, &Arc::new(Recorder::default()))).await;
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Corrupt);
+    assert!(refused.to_string().contains(reason), "{refused}");
+    let [damaged] = &running.report.damaged[..] else { panic!("{:?}", running.report) };
+    assert_eq!(damaged.id, partition(0));
+    assert!(damaged.reason.contains(reason), "{}", damaged.reason);
+    assert!(running.report.to_string().ends_with("; 1 damaged partition stays closed"));
+    let findings = running.file.verify(partition(0)).await.unwrap();
+    assert!(findings[0].message.contains(reason), "{findings:?}");
+    assert!(running.file.list().await.unwrap().contains(&partition(0)));
+}
+
+#[tokio::test]
+async fn a_damaged_log_stays_closed_and_keeps_what_the_journal_had() {
+    for (reason, harm, lost) in HARMS {
+        let Folder { disk, since, mut other } = folder().await;
+        harm(&disk);
+        let running = Running::with(&disk, config());
+        assert_closed(&running, reason).await;
+        let kept: Vec<_> = since.iter().filter(|one| one.bytes.len() < 1000).collect();
+        assert_eq!(kept.len() + lost, since.len(), "the large one stands in the segment alone");
+        assert_eq!(rescued(&disk), bytes_of(kept.iter().copied()));
+        assert!(batches(&rescued(&disk)).all(|batch| batch.unwrap().check_crc().is_ok()));
+
+        // The journal is used again, and the log stays as it is.
+        let sound = running.open(1).await;
+        sound.assert_holds(&other).await;
+        for _ in 0..60 {
+            other.push(sound.append(TestBatch::of(1).value_bytes(5000)).await);
+            running.checkpoint().await;
+        }
+        for crash in [Crash::DropAll, Crash::Torn(3)] {
+            let disk = running.disk.after(crash);
+            let again = Running::with(&disk, config());
+            assert_closed(&again, reason).await;
+            again.open(1).await.assert_holds(&other).await;
+            assert_eq!(rescued(&disk), bytes_of(kept.iter().copied()));
+        }
+        let disk = running.close().await;
+        let running = Running::with(&disk, config());
+        assert_closed(&running, reason).await;
+        assert_eq!(rescued(&disk), bytes_of(kept.iter().copied()));
+    }
+}
+
+#[tokio::test]
+async fn the_removal_of_a_damaged_log_leaves_nothing() {
+    for (_, harm, _) in HARMS {
+        let Folder { disk, .. } = folder().await;
+        harm(&disk);
+        let running = Running::with(&disk, config());
+        let mut steps = 0;
+        while running.file.remove_some(partition(0), ByteCount::new(1)).await.unwrap()
+            != Removal::Done
+        {
+            steps += 1;
+        }
+        assert!(steps < 1000, "{steps}");
+        assert_eq!(path_of(&disk, ".rescued"), None);
+        assert_eq!(running.file.list().await.unwrap(), [partition(1)]);
+        assert_eq!(running.open(0).await.found, Found::Created);
+        let disk = running.close().await;
+        let running = Running::with(&disk, config());
+        assert_eq!(running.report.damaged, []);
+        running.open(0).await.append(TestBatch::of(1)).await;
+    }
+}
+
+/// Recovery is begun again until it has ended once; what it rescues is the same each time.
+#[tokio::test]
+async fn a_crash_while_a_log_is_rescued_loses_nothing() {
+    let Folder { disk, since, other } = folder().await;
+    write_in_large(&disk, b"?");
+    let damaged = disk.after(Crash::KeepAll);
+    let kept = bytes_of(since.iter().filter(|one| one.bytes.len() < 1000));
+    drop(Running::with(&damaged, config()));
+    let mut replay = Replay::of(&damaged);
+    let mut steps = 0;
+    while replay.step().is_some() {
+        steps += 1;
+        let seed = replay.done() as u64;
+        for image in
+            [replay.after(Crash::DropAll), replay.after(Crash::Torn(seed)), replay.after_death()]
+        {
+            let running = Running::with(&image, config());
+            assert_closed(&running, "is not in its segment").await;
+            assert_eq!(rescued(&image), kept);
+            running.open(1).await.assert_holds(&other).await;
+            // What is served is durable, and so is what is not.
+            let image = image.after(Crash::DropAll);
+            assert_eq!(rescued(&image), kept);
+            assert_closed(&Running::with(&image, config()), "is not in its segment").await;
+        }
+    }
+    assert!(steps > 5, "a recovery does something");
+}
+
+/// Rows and journal that contradict each other are of no crash; they stand for a mistake of ours.
+#[tokio::test]
+async fn entries_that_overlap_what_the_rows_have_cost_their_log_only() {
+    let disk = TestDisk::new();
+    let running = Running::with(&disk, config());
+    let (hit, sound) = (running.open(0).await, running.open(1).await);
+    hit.append(TestBatch::of(3)).await;
+    running.checkpoint().await;
+    let wrong = SegmentFacts { next_offset: Offset::new(5), ..hit_facts(&running) };
+    put_segment(&running, &wrong).await;
+    // With what was written directly, as far as it is there.
+    let kept = [
+        hit.append(TestBatch::of(6)).await,
+        hit.append(large(1)).await,
+        hit.append(TestBatch::of(1)).await,
+    ];
+    let other = [sound.append(TestBatch::of(1)).await];
+    let disk = disk.after(Crash::DropAll);
+    let running = Running::with(&disk, config());
+    assert_closed(&running, "overlaps").await;
+    assert_eq!(rescued(&disk), bytes_of(&kept));
+    running.open(1).await.assert_holds(&other).await;
+
+    // A segment that ends elsewhere than the next entry is placed.
+    let disk = TestDisk::new();
+    let running = Running::with(&disk, config());
+    let hit = running.open(0).await;
+    hit.append_some(2).await;
+    running.checkpoint().await;
+    let facts = hit_facts(&running);
+    put_segment(&running, &SegmentFacts { bytes: facts.bytes - 1, ..facts }).await;
+    let kept = [hit.append(TestBatch::of(6)).await];
+    let disk = disk.after(Crash::DropAll);
+    let running = Running::with(&disk, config());
+    assert_closed(&running, "does not follow").await;
+    assert_eq!(rescued(&disk), bytes_of(&kept));
+}
+
+fn hit_facts(running: &Running) -> SegmentFacts {
+    running.file.shared.rows.read().segments(partition(0))[0]
+}
+
+async fn put_segment(running: &Running, facts: &SegmentFacts) {
+    let (done, answer) = oneshot::channel();
+    let key = Bytes::copy_from_slice(&tables::segment_key(partition(0), facts.base_offset));
+    let value = Some(Bytes::copy_from_slice(&tables::segment_value(facts)));
+    let change = PendingChange {
+        expectations: Vec::new(),
+        changes: vec![RowChange { table: tables::SEGMENTS, key, value }],
+        wait: Wait::Sync,
+        log: None,
+        trim: None,
+        done,
+    };
+    running.file.shared.queue.push(Item::Change(change)).unwrap();
+    answer.await.unwrap().unwrap();
+}
+
+/// What was taken back, or trimmed, is not brought back as a file either.
+#[tokio::test]
+async fn what_was_taken_back_is_not_rescued() {
+    let disk = TestDisk::new();
+    let running = Running::with(&disk, config());
+    let hit = running.open(0).await;
+    hit.append(TestBatch::of(3)).await;
+    disk.inject(
+        SEGMENT,
+        0,
+        crate::disk::Fault::Write { kind: std::io::ErrorKind::Other, written: 0 },
+    );
+    let (_, failed) = hit.submit(TestBatch::of(6)).await;
+    failed.await.unwrap_err();
+    let again = running.open(0).await;
+    again.append(TestBatch::of(1)).await;
+    again.log.roll().await.unwrap();
+    again.log.trim(Offset::new(4)).await.unwrap();
+    let kept = [again.append(TestBatch::of(2)).await, again.append(large(1)).await];
+    let disk = disk.after(Crash::DropAll);
+    let name = "/0/00000000000000000004.log";
+    disk.remove_file(Path::new(&path_of(&disk, name).unwrap())).unwrap();
+    let running = Running::with(&disk, config());
+    assert_closed(&running, "is not in its segment").await;
+    assert_eq!(rescued(&disk), bytes_of(&kept[..1]));
+}
