@@ -3,3 +3,4 @@
 #![expect(clippy::unwrap_used, reason = "tests panic")]
 
 mod fetch_sessions;
+mod groups;
