@@ -15,13 +15,16 @@ use strandline_wire::ErrorCode;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::advertise::{Endpoint, endpoint_for};
 use crate::clients::Clients;
 use crate::connection::Peer;
+use crate::drive::Drivers;
 use crate::engines::Engines;
 use crate::environment::{Environment, new_topic_id};
 use crate::error_code;
+use crate::group::GroupCoordinator;
 use crate::metrics::Metrics;
 use crate::partition::Partition;
 use crate::partitions::{Partitions, open_partitions};
@@ -77,13 +80,14 @@ pub struct Broker {
     settings: Arc<SettingsSource>,
     environment: Arc<dyn Environment>,
     engines: Engines,
-    registry: Registry,
+    registry: Arc<Registry>,
     resting_names: RestingNames,
     partitions: Partitions,
     producer_ids: ProducerIds,
     purger: Arc<Purger>,
     sessions: Mutex<FetchSessions>,
-    metrics: Metrics,
+    groups: Arc<GroupCoordinator>,
+    metrics: Arc<Metrics>,
     clients: Clients,
     stop: CancellationToken,
     /// The runtime that the broker was started on. What must come to its end runs there, not on
@@ -105,9 +109,28 @@ impl Broker {
         let names = engines.iter().map(|(name, _)| name.to_owned()).collect();
         let settings = Arc::new(SettingsSource::new(layers, config, names));
         let registry = Registry::load(Arc::clone(&meta), Arc::clone(&settings)).await?;
-        let purger =
-            Purger::load(Arc::clone(&meta), engines.clone(), Arc::clone(&environment)).await?;
+        let registry = Arc::new(registry);
         let runtime = Handle::current();
+        let (metrics, stop) = (Arc::<Metrics>::default(), CancellationToken::new());
+        let drivers = Drivers {
+            meta: Arc::clone(&meta),
+            environment: Arc::clone(&environment),
+            runtime: runtime.clone(),
+            close: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        };
+        let broker_config = settings.broker();
+        let groups =
+            GroupCoordinator::start(drivers, broker_config, &registry, &metrics, stop.clone())
+                .await?;
+        let groups = Arc::new(groups);
+        let purger = Purger::load(
+            Arc::clone(&meta),
+            engines.clone(),
+            Arc::clone(&environment),
+            Arc::clone(&groups),
+        )
+        .await?;
         let broker = Arc::new(Self {
             cluster_id,
             advertised,
@@ -121,9 +144,10 @@ impl Broker {
             producer_ids: ProducerIds::new(meta),
             purger: Arc::new(purger),
             sessions: Mutex::new(FetchSessions::new(limits)),
-            metrics: Metrics::default(),
+            groups,
+            metrics,
+            stop,
             clients: Clients::default(),
-            stop: CancellationToken::new(),
         });
         broker.start_tasks();
         Ok(broker)
@@ -158,6 +182,7 @@ impl Broker {
     /// Connections must be gone.
     pub async fn close(&self) -> Result<(), StorageError> {
         self.drain();
+        self.groups.close().await;
         for partition in open_partitions(&self.registry) {
             if let Err(error) = partition.save_state().await {
                 // The next start replays the log instead: slower, not wrong.
@@ -181,7 +206,7 @@ impl Broker {
     }
 
     /// What is counted.
-    pub const fn metrics(&self) -> &Metrics {
+    pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
@@ -319,12 +344,16 @@ impl Broker {
         &self.engines
     }
 
-    pub(crate) const fn registry(&self) -> &Registry {
+    pub(crate) fn registry(&self) -> &Registry {
         &self.registry
     }
 
     pub(crate) const fn partitions(&self) -> &Partitions {
         &self.partitions
+    }
+
+    pub(crate) fn groups(&self) -> &GroupCoordinator {
+        &self.groups
     }
 
     pub(crate) const fn producer_ids(&self) -> &ProducerIds {

@@ -1,5 +1,7 @@
 //! One client connection as the broker sees it: requests in, replies out, in order.
 
+mod groups;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,7 +103,11 @@ impl Connection {
         if header.api.key() == ApiKey::Produce {
             return self.start_produce(header, body, arrived_at).await;
         }
-        let reply = self.answer(header.api, header.correlation_id, body).await?;
+        let reply = if groups::is_of_groups(header.api.key()) {
+            self.answer_of_groups(header, body).await?
+        } else {
+            self.answer(header.api, header.correlation_id, body).await?
+        };
         self.broker.answered(header.api.key(), arrived_at);
         Ok(Started::Reply(reply))
     }

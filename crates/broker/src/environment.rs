@@ -21,13 +21,21 @@ pub trait Environment: Debug + Send + Sync {
     fn random_bits(&self) -> u128;
 }
 
+/// A random UUID as text, of version 4.
+pub(crate) fn new_uuid(environment: &dyn Environment) -> String {
+    TopicId::from_bytes(version_4(environment).to_be_bytes()).to_uuid().to_string()
+}
+
+/// Random bits with version 4, variant 1, as Kafka's ids are.
+fn version_4(environment: &dyn Environment) -> u128 {
+    environment.random_bits() & !(0xf << 76 | 0x3 << 62) | 4 << 76 | 2 << 62
+}
+
 /// A new topic id: random, and never one that is reserved or reads as a command-line flag.
 pub(crate) fn new_topic_id(environment: &dyn Environment) -> TopicId {
     // Each draw fails with a probability of 1 in 64, so the bound is never met.
     for _ in 0..64 {
-        // Version 4, variant 1, as Kafka's ids are.
-        let bits = environment.random_bits() & !(0xf << 76 | 0x3 << 62) | 4 << 76 | 2 << 62;
-        let id = TopicId::from_bytes(bits.to_be_bytes());
+        let id = TopicId::from_bytes(version_4(environment).to_be_bytes());
         if id.is_usable() {
             return id;
         }

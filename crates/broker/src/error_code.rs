@@ -2,6 +2,7 @@
 //!
 //! A choice that is not obvious says why: mostly what the Java client does on the code.
 
+use strandline_coordination::group::GroupError;
 use strandline_coordination::{SessionError, TopicKey};
 use strandline_model::LeaderEpoch;
 use strandline_partition::Rejected;
@@ -9,6 +10,7 @@ use strandline_records::{InvalidBatch, RejectionReason};
 use strandline_storage::{ErrorKind, StorageError};
 use strandline_wire::{ErrorCode, TopicRef};
 
+use crate::drive::Unavailable;
 use crate::partition::SlotError;
 use crate::topic::{CreateError, CreatePartitionsError, DeleteError};
 
@@ -51,6 +53,32 @@ pub(crate) const fn unknown_session_topic(topic: &TopicKey) -> ErrorCode {
         TopicKey::Name(_) => ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
         TopicKey::Id(_) => ErrorCode::UNKNOWN_TOPIC_ID,
     }
+}
+
+/// A request that the rules of groups refuse.
+pub(crate) const fn group(error: GroupError) -> ErrorCode {
+    match error {
+        GroupError::InvalidGroupId => ErrorCode::INVALID_GROUP_ID,
+        GroupError::GroupNotFound => ErrorCode::GROUP_ID_NOT_FOUND,
+        GroupError::NonEmptyGroup => ErrorCode::NON_EMPTY_GROUP,
+        GroupError::InvalidSessionTimeout => ErrorCode::INVALID_SESSION_TIMEOUT,
+        GroupError::MemberIdRequired => ErrorCode::MEMBER_ID_REQUIRED,
+        GroupError::UnknownMember => ErrorCode::UNKNOWN_MEMBER_ID,
+        GroupError::FencedInstance => ErrorCode::FENCED_INSTANCE_ID,
+        GroupError::IllegalGeneration => ErrorCode::ILLEGAL_GENERATION,
+        GroupError::InconsistentProtocol => ErrorCode::INCONSISTENT_GROUP_PROTOCOL,
+        GroupError::GroupFull => ErrorCode::GROUP_MAX_SIZE_REACHED,
+        GroupError::RebalanceInProgress => ErrorCode::REBALANCE_IN_PROGRESS,
+        // Kafka has no bound of its own; what it can't read as a request it calls so.
+        GroupError::TooManyProtocols => ErrorCode::INVALID_REQUEST,
+        // As Kafka, where the group's record does not fit into a batch of its offsets topic.
+        GroupError::GroupTooLarge => ErrorCode::UNKNOWN_SERVER_ERROR,
+    }
+}
+
+/// A coordinator that can't answer now. Retriable: the client looks for it again.
+pub(crate) const fn unavailable(Unavailable: Unavailable) -> ErrorCode {
+    ErrorCode::COORDINATOR_NOT_AVAILABLE
 }
 
 /// A partition that can't be used, asked for by a fetch.

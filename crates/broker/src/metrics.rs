@@ -78,6 +78,10 @@ pub struct Metrics {
     pub connections_closed: Counter,
     /// Connections that were closed because of what the peer sent.
     pub connections_refused: Counter,
+    /// Positions of groups that were committed.
+    pub offsets_committed: Counter,
+    /// Positions of groups that were removed: deleted, expired, or gone with their topic.
+    pub offsets_removed: Counter,
 }
 
 impl Default for Metrics {
@@ -88,6 +92,8 @@ impl Default for Metrics {
             connections_opened: Counter::default(),
             connections_closed: Counter::default(),
             connections_refused: Counter::default(),
+            offsets_committed: Counter::default(),
+            offsets_removed: Counter::default(),
         }
     }
 }

@@ -5,7 +5,8 @@
 //! the work goes on.
 //!
 //! # Invariants
-//! - A deletion's row goes last, when every partition's removal is durably done.
+//! - A deletion's row goes last, when every partition's removal is durably done and no group keeps a
+//!   position in the topic.
 //! - A deletion that fails is tried for ever, with growing pauses, and never holds up the others.
 
 use std::collections::BTreeMap;
@@ -15,12 +16,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use strandline_model::{ByteCount, PartitionId, PartitionIndex, Timestamp};
-use strandline_storage::{CommitError, MetaBatch, MetaStore, Removal, StorageError, Table};
+use strandline_storage::{
+    CommitError, ErrorKind, MetaBatch, MetaStore, Removal, StorageError, Table,
+};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use crate::drive::Unavailable;
 use crate::engines::Engines;
 use crate::environment::Environment;
+use crate::group::GroupCoordinator;
 use crate::topic::{DeletionRow, LoadError};
 
 /// Bytes that one step removes: larger ones stall other writers of the same disk.
@@ -38,6 +43,7 @@ pub(crate) struct Purger {
     meta: Arc<dyn MetaStore>,
     engines: Engines,
     environment: Arc<dyn Environment>,
+    groups: Arc<GroupCoordinator>,
     pending: Mutex<BTreeMap<Bytes, Pending>>,
     changed: Notify,
 }
@@ -68,6 +74,7 @@ impl Purger {
         meta: Arc<dyn MetaStore>,
         engines: Engines,
         environment: Arc<dyn Environment>,
+        groups: Arc<GroupCoordinator>,
     ) -> Result<Self, LoadError> {
         let mut pending = BTreeMap::new();
         let mut after = None;
@@ -83,7 +90,8 @@ impl Purger {
             after = page.rows.last().map(|row| row.key.clone());
             if !page.more {
                 let pending = Mutex::new(pending);
-                return Ok(Self { meta, engines, environment, pending, changed: Notify::new() });
+                let changed = Notify::new();
+                return Ok(Self { meta, engines, environment, groups, pending, changed });
             }
         }
     }
@@ -167,6 +175,10 @@ impl Purger {
             }
             return Ok((Step::More, next));
         }
+        // How far groups have read goes with what they read.
+        self.groups.forget_topic(*topic_id).await.map_err(|Unavailable| {
+            StorageError::new(ErrorKind::Unavailable, "groups can't forget the topic now")
+        })?;
         let batch = MetaBatch::new().delete(Table::Deletions, key.clone());
         match self.meta.commit(batch).await {
             Ok(()) => Ok((Step::Done, next)),

@@ -33,6 +33,14 @@ pub struct Limits {
     /// Bytes of memory in replies that all connections together owe their peers. Reached: few
     /// requests run at a time, and a peer that does not take its reply soon is hung up on.
     pub reply_bytes_owed_max: ByteCount,
+    /// Members of one group, and ids that were given out for it and not used yet, however high
+    /// `group.max.size` is. Reached: nobody is let in.
+    pub group_members_max: usize,
+    /// Protocols that a member of a group may offer. Reached: its join is refused.
+    pub member_protocols_max: usize,
+    /// Bytes that members of a group may say and be assigned together. Reached: the generation
+    /// fails, and begins again.
+    pub group_bytes_max: ByteCount,
     /// Bytes that the records of one batch may decompress to where the broker has to read them.
     /// Reached: a produced batch is refused, a lookup in a stored one fails.
     pub batch_decompressed_bytes_max: ByteCount,
@@ -51,6 +59,9 @@ impl Limits {
             producers_per_partition_max: 100_000,
             request_bytes_in_flight_max: ByteCount::mib(128),
             reply_bytes_owed_max: ByteCount::mib(64),
+            group_members_max: 100_000,
+            member_protocols_max: 100,
+            group_bytes_max: ByteCount::mib(8),
             batch_decompressed_bytes_max: ByteCount::mib(64),
         }
     }

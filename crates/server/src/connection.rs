@@ -254,12 +254,13 @@ impl<'a> Served<'a> {
             // Nothing that others wait for is held while a peer takes its time.
             self.send_all().await?;
         }
-        let heavy = context.heavy_permit(body.len()).await;
+        let mut heavy = context.heavy_permit(body.len()).await;
+        let is_heavy = heavy.is_some();
         let mut turn = context.owed.turn().await;
-        let started = self.start_while_sending(header, body, &mut turn).await?;
+        let started = self.start_while_sending(header, body, (&mut turn, &mut heavy)).await?;
         self.take(started);
         match context.owed.take(self.outbox.memory_bytes()) {
-            None if heavy.is_none() => Ok(()),
+            None if !is_heavy => Ok(()),
             // The answer of a heavy request is large too: it counts until it has left.
             None => self.send_all().await,
             Some(debt) => {
@@ -280,18 +281,19 @@ impl<'a> Served<'a> {
         &mut self,
         header: &RequestHeader,
         body: BytesMut,
-        turn: &mut Option<SemaphorePermit<'_>>,
+        (turn, heavy): (&mut Option<SemaphorePermit<'_>>, &mut Option<SemaphorePermit<'_>>),
     ) -> Result<Started, End> {
         let Self { connection, stream, half_closed, outbox, active_at, .. } = self;
         let stream = &*stream;
         let mut start =
             std::pin::pin!(start_while_open(connection, stream, *half_closed, header, body));
         let start = async {
-            if turn.is_some() {
+            if turn.is_some() || heavy.is_some() {
                 if let Ok(started) = tokio::time::timeout(TURN_TIME, &mut start).await {
                     return started;
                 }
-                *turn = None;
+                // It waits for others, not for us: a parked join must not hold up who works.
+                (*turn, *heavy) = (None, None);
             }
             start.await
         };

@@ -44,12 +44,23 @@ pub enum Table {
     Deletions = 4,
     /// Dynamic broker configuration by key.
     BrokerConfigs = 5,
+    /// Consumer groups: generation, members, assignments.
+    Groups = 6,
+    /// How far groups have read, by group, topic and partition.
+    GroupOffsets = 7,
 }
 
 impl Table {
     /// Every table.
-    pub const ALL: [Self; 5] =
-        [Self::Cluster, Self::Topics, Self::TopicNames, Self::Deletions, Self::BrokerConfigs];
+    pub const ALL: [Self; 7] = [
+        Self::Cluster,
+        Self::Topics,
+        Self::TopicNames,
+        Self::Deletions,
+        Self::BrokerConfigs,
+        Self::Groups,
+        Self::GroupOffsets,
+    ];
 
     /// The persisted number.
     pub const fn number(self) -> u8 {

@@ -16,17 +16,23 @@ pub enum ApiKey {
     ListOffsets = 2,
     /// Describes brokers and topics; may create topics.
     Metadata = 3,
-    /// Commits offsets of a group.
+    /// Keeps how far a group has read.
     OffsetCommit = 8,
-    /// Reads committed offsets of groups.
+    /// Tells how far a group has read.
     OffsetFetch = 9,
-    /// Finds the broker that coordinates a group.
+    /// Finds the broker that coordinates a group or a transaction.
     FindCoordinator = 10,
-    /// Removes members from a group of the classic protocol.
+    /// Makes a client a member of a group's next generation.
+    JoinGroup = 11,
+    /// Keeps a member alive.
+    Heartbeat = 12,
+    /// Removes members from a group.
     LeaveGroup = 13,
-    /// Describes groups of the classic protocol.
+    /// Hands out and fetches assignments.
+    SyncGroup = 14,
+    /// Describes groups.
     DescribeGroups = 15,
-    /// Lists groups of all kinds.
+    /// Lists groups.
     ListGroups = 16,
     /// Says what is served. The first request of a connection.
     ApiVersions = 18,
@@ -44,11 +50,11 @@ pub enum ApiKey {
     DescribeConfigs = 32,
     /// Adds partitions to topics.
     CreatePartitions = 37,
-    /// Deletes groups that have no members.
+    /// Deletes groups.
     DeleteGroups = 42,
     /// Changes configuration, key by key.
     IncrementalAlterConfigs = 44,
-    /// Deletes committed offsets of a group.
+    /// Forgets how far a group has read.
     OffsetDelete = 47,
     /// Describes the cluster.
     DescribeCluster = 60,
@@ -98,13 +104,22 @@ const fn row(key: ApiKey, min_version: i16, max_version: i16, flexible_from: i16
     ServedApi { key, advertised_from: min_version, min_version, max_version, flexible_from }
 }
 
-static SERVED: [ServedApi; 13] = [
+static SERVED: [ServedApi; 24] = [
     // Versions 0 to 2 are named, not served: librdkafka takes a broker without them for one that
     // knows no compression and silently stops compressing (KAFKA-18659). Kafka does the same.
     ServedApi { advertised_from: 0, ..row(ApiKey::Produce, 3, 13, 9) },
     row(ApiKey::Fetch, 4, 18, 12),
     row(ApiKey::ListOffsets, 1, 11, 6),
     row(ApiKey::Metadata, 0, 13, 9),
+    row(ApiKey::OffsetCommit, 2, 10, 8),
+    row(ApiKey::OffsetFetch, 1, 10, 6),
+    row(ApiKey::FindCoordinator, 0, 6, 3),
+    row(ApiKey::JoinGroup, 0, 9, 6),
+    row(ApiKey::Heartbeat, 0, 4, 4),
+    row(ApiKey::LeaveGroup, 0, 5, 4),
+    row(ApiKey::SyncGroup, 0, 5, 4),
+    row(ApiKey::DescribeGroups, 0, 6, 5),
+    row(ApiKey::ListGroups, 0, 5, 3),
     row(ApiKey::ApiVersions, 0, 4, 3),
     row(ApiKey::CreateTopics, 2, 7, 5),
     row(ApiKey::DeleteTopics, 1, 6, 4),
@@ -112,22 +127,17 @@ static SERVED: [ServedApi; 13] = [
     row(ApiKey::OffsetForLeaderEpoch, 2, 4, 4),
     row(ApiKey::DescribeConfigs, 1, 4, 4),
     row(ApiKey::CreatePartitions, 0, 3, 2),
+    row(ApiKey::DeleteGroups, 0, 2, 2),
+    // No version of it is flexible.
+    row(ApiKey::OffsetDelete, 0, 0, 1),
     row(ApiKey::DescribeCluster, 0, 2, 0),
     row(ApiKey::DescribeTopicPartitions, 0, 0, 0),
 ];
 
 /// Spoken by our client, served by other brokers only.
-static SPOKEN: [ServedApi; 12] = [
-    row(ApiKey::OffsetCommit, 2, 10, 8),
-    row(ApiKey::OffsetFetch, 1, 10, 6),
-    row(ApiKey::FindCoordinator, 0, 6, 3),
-    row(ApiKey::LeaveGroup, 0, 5, 4),
-    row(ApiKey::DescribeGroups, 0, 6, 5),
-    row(ApiKey::ListGroups, 0, 5, 3),
+static SPOKEN: [ServedApi; 4] = [
     row(ApiKey::DeleteRecords, 0, 2, 2),
-    row(ApiKey::DeleteGroups, 0, 2, 2),
     row(ApiKey::IncrementalAlterConfigs, 0, 1, 1),
-    row(ApiKey::OffsetDelete, 0, 0, 1),
     row(ApiKey::ConsumerGroupDescribe, 0, 1, 0),
     row(ApiKey::ListConfigResources, 0, 1, 0),
 ];
@@ -167,7 +177,10 @@ impl ApiKey {
             Self::OffsetCommit => "OffsetCommit",
             Self::OffsetFetch => "OffsetFetch",
             Self::FindCoordinator => "FindCoordinator",
+            Self::JoinGroup => "JoinGroup",
+            Self::Heartbeat => "Heartbeat",
             Self::LeaveGroup => "LeaveGroup",
+            Self::SyncGroup => "SyncGroup",
             Self::DescribeGroups => "DescribeGroups",
             Self::ListGroups => "ListGroups",
             Self::ApiVersions => "ApiVersions",

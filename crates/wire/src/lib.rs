@@ -45,8 +45,9 @@ pub use kacrab_protocol::{KafkaString, KafkaUuid};
 pub use message::{
     Message, Request, api_versions, consumer_group_describe, create_partitions, create_topics,
     delete_groups, delete_records, delete_topics, describe_cluster, describe_configs,
-    describe_groups, describe_topic_partitions, find_coordinator, incremental_alter_configs,
-    init_producer_id, leave_group, list_config_resources, list_groups, list_offsets, metadata,
-    offset_commit, offset_delete, offset_fetch, offset_for_leader_epoch,
+    describe_groups, describe_topic_partitions, find_coordinator, heartbeat,
+    incremental_alter_configs, init_producer_id, join_group, leave_group, list_config_resources,
+    list_groups, list_offsets, metadata, offset_commit, offset_delete, offset_fetch,
+    offset_for_leader_epoch, sync_group,
 };
 pub use topic::{Leader, NodeEndpoint, TopicRef, topic_id_from_wire, topic_id_to_wire};

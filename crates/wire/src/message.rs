@@ -76,6 +76,15 @@ messages! {
     Fetch: crate::fetch::message::Request => crate::fetch::message::Response;
     ListOffsets: list_offsets::Request => list_offsets::Response;
     Metadata: metadata::Request => metadata::Response;
+    OffsetCommit: offset_commit::Request => offset_commit::Response;
+    OffsetFetch: offset_fetch::Request => offset_fetch::Response;
+    FindCoordinator: find_coordinator::Request => find_coordinator::Response;
+    JoinGroup: join_group::Request => join_group::Response;
+    Heartbeat: heartbeat::Request => heartbeat::Response;
+    LeaveGroup: leave_group::Request => leave_group::Response;
+    SyncGroup: sync_group::Request => sync_group::Response;
+    DescribeGroups: describe_groups::Request => describe_groups::Response;
+    ListGroups: list_groups::Request => list_groups::Response;
     ApiVersions: api_versions::Request => api_versions::Response;
     CreateTopics: create_topics::Request => create_topics::Response;
     DeleteTopics: delete_topics::Request => delete_topics::Response;
@@ -83,20 +92,14 @@ messages! {
     OffsetForLeaderEpoch: offset_for_leader_epoch::Request => offset_for_leader_epoch::Response;
     DescribeConfigs: describe_configs::Request => describe_configs::Response;
     CreatePartitions: create_partitions::Request => create_partitions::Response;
+    DeleteGroups: delete_groups::Request => delete_groups::Response;
+    OffsetDelete: offset_delete::Request => offset_delete::Response;
     DescribeCluster: describe_cluster::Request => describe_cluster::Response;
     DescribeTopicPartitions:
         describe_topic_partitions::Request => describe_topic_partitions::Response;
-    OffsetCommit: offset_commit::Request => offset_commit::Response;
-    OffsetFetch: offset_fetch::Request => offset_fetch::Response;
-    FindCoordinator: find_coordinator::Request => find_coordinator::Response;
-    LeaveGroup: leave_group::Request => leave_group::Response;
-    DescribeGroups: describe_groups::Request => describe_groups::Response;
-    ListGroups: list_groups::Request => list_groups::Response;
     DeleteRecords: delete_records::Request => delete_records::Response;
-    DeleteGroups: delete_groups::Request => delete_groups::Response;
     IncrementalAlterConfigs:
         incremental_alter_configs::Request => incremental_alter_configs::Response;
-    OffsetDelete: offset_delete::Request => offset_delete::Response;
     ConsumerGroupDescribe: consumer_group_describe::Request => consumer_group_describe::Response;
     ListConfigResources: list_config_resources::Request => list_config_resources::Response;
 }
@@ -119,6 +122,88 @@ pub mod metadata {
     pub use kacrab_protocol::generated::metadata_response::{
         MetadataResponseBroker, MetadataResponseData as Response, MetadataResponsePartition,
         MetadataResponseTopic,
+    };
+}
+
+/// Keeps how far a group has read.
+pub mod offset_commit {
+    pub use kacrab_protocol::generated::offset_commit_request::{
+        OffsetCommitRequestData as Request, OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+    };
+    pub use kacrab_protocol::generated::offset_commit_response::{
+        OffsetCommitResponseData as Response, OffsetCommitResponsePartition,
+        OffsetCommitResponseTopic,
+    };
+}
+
+/// Tells how far a group has read.
+pub mod offset_fetch {
+    pub use kacrab_protocol::generated::offset_fetch_request::{
+        OffsetFetchRequestData as Request, OffsetFetchRequestGroup, OffsetFetchRequestTopic,
+        OffsetFetchRequestTopics,
+    };
+    pub use kacrab_protocol::generated::offset_fetch_response::{
+        OffsetFetchResponseData as Response, OffsetFetchResponseGroup,
+        OffsetFetchResponsePartition, OffsetFetchResponsePartitions, OffsetFetchResponseTopic,
+        OffsetFetchResponseTopics,
+    };
+}
+
+/// Finds the broker that coordinates a group or a transaction.
+pub mod find_coordinator {
+    pub use kacrab_protocol::generated::find_coordinator_request::FindCoordinatorRequestData as Request;
+    pub use kacrab_protocol::generated::find_coordinator_response::{
+        Coordinator, FindCoordinatorResponseData as Response,
+    };
+}
+
+/// Makes a client a member of a group's next generation.
+pub mod join_group {
+    pub use kacrab_protocol::generated::join_group_request::{
+        JoinGroupRequestData as Request, JoinGroupRequestProtocol,
+    };
+    pub use kacrab_protocol::generated::join_group_response::{
+        JoinGroupResponseData as Response, JoinGroupResponseMember,
+    };
+}
+
+/// Keeps a member alive.
+pub mod heartbeat {
+    pub use kacrab_protocol::generated::heartbeat_request::HeartbeatRequestData as Request;
+    pub use kacrab_protocol::generated::heartbeat_response::HeartbeatResponseData as Response;
+}
+
+/// Removes members from a group.
+pub mod leave_group {
+    pub use kacrab_protocol::generated::leave_group_request::{
+        LeaveGroupRequestData as Request, MemberIdentity,
+    };
+    pub use kacrab_protocol::generated::leave_group_response::{
+        LeaveGroupResponseData as Response, MemberResponse,
+    };
+}
+
+/// Hands out and fetches assignments.
+pub mod sync_group {
+    pub use kacrab_protocol::generated::sync_group_request::{
+        SyncGroupRequestAssignment, SyncGroupRequestData as Request,
+    };
+    pub use kacrab_protocol::generated::sync_group_response::SyncGroupResponseData as Response;
+}
+
+/// Describes groups.
+pub mod describe_groups {
+    pub use kacrab_protocol::generated::describe_groups_request::DescribeGroupsRequestData as Request;
+    pub use kacrab_protocol::generated::describe_groups_response::{
+        DescribeGroupsResponseData as Response, DescribedGroup, DescribedGroupMember,
+    };
+}
+
+/// Lists groups.
+pub mod list_groups {
+    pub use kacrab_protocol::generated::list_groups_request::ListGroupsRequestData as Request;
+    pub use kacrab_protocol::generated::list_groups_response::{
+        ListGroupsResponseData as Response, ListedGroup,
     };
 }
 
@@ -188,6 +273,25 @@ pub mod create_partitions {
     };
 }
 
+/// Deletes groups.
+pub mod delete_groups {
+    pub use kacrab_protocol::generated::delete_groups_request::DeleteGroupsRequestData as Request;
+    pub use kacrab_protocol::generated::delete_groups_response::{
+        DeletableGroupResult, DeleteGroupsResponseData as Response,
+    };
+}
+
+/// Forgets how far a group has read.
+pub mod offset_delete {
+    pub use kacrab_protocol::generated::offset_delete_request::{
+        OffsetDeleteRequestData as Request, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic,
+    };
+    pub use kacrab_protocol::generated::offset_delete_response::{
+        OffsetDeleteResponseData as Response, OffsetDeleteResponsePartition,
+        OffsetDeleteResponseTopic,
+    };
+}
+
 /// Describes the cluster.
 pub mod describe_cluster {
     pub use kacrab_protocol::generated::describe_cluster_request::DescribeClusterRequestData as Request;
@@ -207,64 +311,6 @@ pub mod describe_topic_partitions {
     };
 }
 
-/// Commits offsets of a group.
-pub mod offset_commit {
-    pub use kacrab_protocol::generated::offset_commit_request::{
-        OffsetCommitRequestData as Request, OffsetCommitRequestPartition, OffsetCommitRequestTopic,
-    };
-    pub use kacrab_protocol::generated::offset_commit_response::{
-        OffsetCommitResponseData as Response, OffsetCommitResponsePartition,
-        OffsetCommitResponseTopic,
-    };
-}
-
-/// Reads committed offsets of groups.
-pub mod offset_fetch {
-    pub use kacrab_protocol::generated::offset_fetch_request::{
-        OffsetFetchRequestData as Request, OffsetFetchRequestGroup, OffsetFetchRequestTopic,
-        OffsetFetchRequestTopics,
-    };
-    pub use kacrab_protocol::generated::offset_fetch_response::{
-        OffsetFetchResponseData as Response, OffsetFetchResponseGroup,
-        OffsetFetchResponsePartition, OffsetFetchResponsePartitions, OffsetFetchResponseTopic,
-        OffsetFetchResponseTopics,
-    };
-}
-
-/// Finds the broker that coordinates a group.
-pub mod find_coordinator {
-    pub use kacrab_protocol::generated::find_coordinator_request::FindCoordinatorRequestData as Request;
-    pub use kacrab_protocol::generated::find_coordinator_response::{
-        Coordinator, FindCoordinatorResponseData as Response,
-    };
-}
-
-/// Removes members from a group of the classic protocol.
-pub mod leave_group {
-    pub use kacrab_protocol::generated::leave_group_request::{
-        LeaveGroupRequestData as Request, MemberIdentity,
-    };
-    pub use kacrab_protocol::generated::leave_group_response::{
-        LeaveGroupResponseData as Response, MemberResponse,
-    };
-}
-
-/// Describes groups of the classic protocol.
-pub mod describe_groups {
-    pub use kacrab_protocol::generated::describe_groups_request::DescribeGroupsRequestData as Request;
-    pub use kacrab_protocol::generated::describe_groups_response::{
-        DescribeGroupsResponseData as Response, DescribedGroup, DescribedGroupMember,
-    };
-}
-
-/// Lists groups of all kinds.
-pub mod list_groups {
-    pub use kacrab_protocol::generated::list_groups_request::ListGroupsRequestData as Request;
-    pub use kacrab_protocol::generated::list_groups_response::{
-        ListGroupsResponseData as Response, ListedGroup,
-    };
-}
-
 /// Deletes the oldest records of partitions.
 pub mod delete_records {
     pub use kacrab_protocol::generated::delete_records_request::{
@@ -276,14 +322,6 @@ pub mod delete_records {
     };
 }
 
-/// Deletes groups that have no members.
-pub mod delete_groups {
-    pub use kacrab_protocol::generated::delete_groups_request::DeleteGroupsRequestData as Request;
-    pub use kacrab_protocol::generated::delete_groups_response::{
-        DeletableGroupResult, DeleteGroupsResponseData as Response,
-    };
-}
-
 /// Changes configuration, key by key.
 pub mod incremental_alter_configs {
     pub use kacrab_protocol::generated::incremental_alter_configs_request::{
@@ -291,17 +329,6 @@ pub mod incremental_alter_configs {
     };
     pub use kacrab_protocol::generated::incremental_alter_configs_response::{
         AlterConfigsResourceResponse, IncrementalAlterConfigsResponseData as Response,
-    };
-}
-
-/// Deletes committed offsets of a group.
-pub mod offset_delete {
-    pub use kacrab_protocol::generated::offset_delete_request::{
-        OffsetDeleteRequestData as Request, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic,
-    };
-    pub use kacrab_protocol::generated::offset_delete_response::{
-        OffsetDeleteResponseData as Response, OffsetDeleteResponsePartition,
-        OffsetDeleteResponseTopic,
     };
 }
 

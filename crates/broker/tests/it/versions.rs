@@ -1,9 +1,11 @@
 //! Every advertised version of every API is answered.
 
 use strandline_wire::{
-    Request, api_versions, create_partitions, create_topics, delete_topics, describe_cluster,
-    describe_configs, describe_topic_partitions, fetch, init_producer_id, list_offsets, metadata,
-    offset_for_leader_epoch, produce, served,
+    Request, api_versions, create_partitions, create_topics, delete_groups, delete_topics,
+    describe_cluster, describe_configs, describe_groups, describe_topic_partitions, fetch,
+    find_coordinator, heartbeat, init_producer_id, join_group, leave_group, list_groups,
+    list_offsets, metadata, offset_commit, offset_delete, offset_fetch, offset_for_leader_epoch,
+    produce, served, sync_group,
 };
 
 use crate::harness::{Client, TestBroker, batch, fetch_request, produce_request, text};
@@ -24,7 +26,6 @@ async fn every_version_of_every_api_is_answered() {
     client.produce("t", batch(&["a"])).await;
     let mut tried = 0;
     let name = || vec![text("t")];
-
     let request = api_versions::Request {
         client_software_name: text("test"),
         client_software_version: text("1"),
@@ -97,6 +98,7 @@ async fn every_version_of_every_api_is_answered() {
     in_every_version(client, &mut tried, &request).await;
     in_every_version(client, &mut tried, &describe_cluster::Request::default()).await;
     in_every_version(client, &mut tried, &describe_topic_partitions::Request::default()).await;
+    in_every_version_of_groups(client, &mut tried).await;
     assert_eq!(tried, served().len(), "an API is missing here");
 }
 
@@ -112,4 +114,68 @@ async fn in_every_version_of_fetch(client: &mut Client) {
     }
     let empty = produce::message::Request { acks: -1, ..Default::default() };
     client.ask(13, &empty).await;
+}
+
+/// Of a group that nobody has joined: each request is answered at once, some with an error.
+async fn in_every_version_of_groups(client: &mut Client, tried: &mut usize) {
+    let group = || text("g");
+    in_every_version(client, tried, &find_coordinator::Request::default()).await;
+    let request = join_group::Request {
+        group_id: group(),
+        session_timeout_ms: 10_000,
+        rebalance_timeout_ms: 10_000,
+        member_id: text("nobody"),
+        ..Default::default()
+    };
+    in_every_version(client, tried, &request).await;
+    in_every_version(client, tried, &sync_group::Request::default()).await;
+    in_every_version(client, tried, &heartbeat::Request::default()).await;
+    in_every_version(client, tried, &leave_group::Request::default()).await;
+
+    let partition = offset_commit::OffsetCommitRequestPartition {
+        committed_offset: 3,
+        committed_metadata: Some(text("note")),
+        ..Default::default()
+    };
+    let topic = offset_commit::OffsetCommitRequestTopic {
+        name: text("t"),
+        partitions: vec![partition],
+        ..Default::default()
+    };
+    let request =
+        offset_commit::Request { group_id: group(), topics: vec![topic], ..Default::default() };
+    in_every_version(client, tried, &request).await;
+    for version in 1..=10 {
+        let topic = offset_fetch::OffsetFetchRequestTopic {
+            name: text("t"),
+            partition_indexes: vec![0],
+            ..Default::default()
+        };
+        let asked = offset_fetch::OffsetFetchRequestGroup {
+            group_id: group(),
+            topics: None,
+            ..Default::default()
+        };
+        let request = if version < 8 {
+            let topics = Some(vec![topic]);
+            offset_fetch::Request { group_id: group(), topics, ..Default::default() }
+        } else {
+            offset_fetch::Request { groups: vec![asked], ..Default::default() }
+        };
+        let response = client.ask(version, &request).await;
+        let offset = if version < 8 {
+            response.topics[0].partitions[0].committed_offset
+        } else {
+            response.groups[0].topics[0].partitions[0].committed_offset
+        };
+        assert_eq!(offset, 3, "v{version}");
+    }
+    *tried += 1;
+    let request = offset_delete::Request { group_id: group(), ..Default::default() };
+    in_every_version(client, tried, &request).await;
+    let request = describe_groups::Request { groups: vec![group()], ..Default::default() };
+    in_every_version(client, tried, &request).await;
+    in_every_version(client, tried, &list_groups::Request::default()).await;
+    let request = delete_groups::Request { groups_names: vec![group()], ..Default::default() };
+    in_every_version(client, tried, &request).await;
 }

@@ -3,6 +3,7 @@
 mod batch;
 mod folder;
 mod frame;
+mod group;
 mod state;
 
 use std::fmt::Debug;
@@ -27,6 +28,7 @@ pub(crate) const TARGETS: &[Target] = &[
     frame::TARGET,
     batch::TARGET,
     state::TARGET,
+    group::TARGET,
     folder::journal::TARGET,
     folder::index::TARGET,
     folder::snapshot::TARGET,

@@ -58,6 +58,22 @@ pub struct BrokerConfig {
     pub log_retention_check_interval_ms: u64,
     /// `deletion.grace.ms`.
     pub deletion_grace_ms: i64,
+    /// `group.initial.rebalance.delay.ms`; below zero counts as zero.
+    pub group_initial_rebalance_delay_ms: u64,
+    /// `group.min.session.timeout.ms`.
+    pub group_min_session_timeout_ms: i64,
+    /// `group.max.session.timeout.ms`.
+    pub group_max_session_timeout_ms: i64,
+    /// `group.max.size`.
+    pub group_max_size: u32,
+    /// `offsets.retention.minutes`, in milliseconds.
+    pub offsets_retention_ms: i64,
+    /// `offsets.retention.check.interval.ms`.
+    pub offsets_retention_check_interval_ms: u64,
+    /// `offset.metadata.max.bytes`; below zero counts as zero.
+    pub offset_metadata_max_bytes: usize,
+    /// `offsets.commit.timeout.ms`.
+    pub offsets_commit_timeout_ms: u64,
     /// `shutdown.timeout.ms`.
     pub shutdown_timeout_ms: u64,
     /// `http.listeners`; empty for none.
@@ -119,6 +135,21 @@ impl BrokerLayers {
             producer_id_expiration_ms: read.number("producer.id.expiration.ms"),
             log_retention_check_interval_ms: read.bytes("log.retention.check.interval.ms").get(),
             deletion_grace_ms: read.number("deletion.grace.ms"),
+            group_initial_rebalance_delay_ms: read
+                .limit("group.initial.rebalance.delay.ms")
+                .unwrap_or(0),
+            group_min_session_timeout_ms: read.number("group.min.session.timeout.ms"),
+            group_max_session_timeout_ms: read.number("group.max.session.timeout.ms"),
+            group_max_size: read.count("group.max.size"),
+            offsets_retention_ms: read.number("offsets.retention.minutes").saturating_mul(60_000),
+            offsets_retention_check_interval_ms: read
+                .bytes("offsets.retention.check.interval.ms")
+                .get(),
+            offset_metadata_max_bytes: read
+                .limit("offset.metadata.max.bytes")
+                .and_then(|bytes| usize::try_from(bytes).ok())
+                .unwrap_or(0),
+            offsets_commit_timeout_ms: u64::from(read.count("offsets.commit.timeout.ms")),
             shutdown_timeout_ms: u64::from(read.count("shutdown.timeout.ms")),
             http_listeners: http_listeners(&read)?,
             logging_level: read.text("logging.level"),

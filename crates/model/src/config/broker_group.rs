@@ -6,52 +6,40 @@ use super::reason;
 /// In the order of Kafka's own areas.
 pub(super) const KEYS: &[ConfigKey] = &[
     int("group.initial.rebalance.delay.ms", "3000")
-        .ignored(reason::GROUPS)
         .doc("How long a new classic group waits for more members."),
     int("group.min.session.timeout.ms", "6000")
-        .ignored(reason::GROUPS)
         .doc("The shortest session timeout of a classic member."),
     int("group.max.session.timeout.ms", "1800000")
-        .ignored(reason::GROUPS)
         .doc("The longest session timeout of a classic member."),
-    int("group.max.size", INT_MAX)
-        .at_least(1)
-        .ignored(reason::GROUPS)
-        .doc("Members of a classic group."),
+    int("group.max.size", INT_MAX).at_least(1).doc("Members of a classic group."),
     int("offsets.topic.num.partitions", "50")
         .at_least(1)
-        .ignored(reason::GROUPS)
+        .ignored(reason::COORDINATOR_ROWS)
         .doc("Partitions of the offsets topic."),
     short("offsets.topic.replication.factor", "3")
         .at_least(1)
-        .ignored(reason::GROUPS)
+        .ignored(reason::COORDINATOR_ROWS)
         .doc("Replication factor of the offsets topic."),
     int("offsets.topic.segment.bytes", "104857600")
         .at_least(1)
-        .ignored(reason::GROUPS)
+        .ignored(reason::COORDINATOR_ROWS)
         .doc("Segment size of the offsets topic."),
     int("offsets.topic.compression.codec", "0")
-        .ignored(reason::GROUPS)
+        .ignored(reason::COORDINATOR_ROWS)
         .doc("Codec of the offsets topic."),
     int("offsets.retention.minutes", "10080")
         .at_least(1)
-        .ignored(reason::GROUPS)
         .doc("How long the offsets of an empty group are kept."),
     long("offsets.retention.check.interval.ms", "600000")
         .at_least(1)
-        .ignored(reason::GROUPS)
         .doc("How often expired offsets are looked for."),
     int("offsets.load.buffer.size", "5242880")
         .at_least(1)
-        .ignored(reason::GROUPS)
+        .ignored(reason::COORDINATOR_ROWS)
         .doc("Bytes read at a time when groups are loaded."),
     int("offset.metadata.max.bytes", "4096")
-        .ignored(reason::GROUPS)
         .doc("The largest metadata text of a committed offset."),
-    int("offsets.commit.timeout.ms", "5000")
-        .at_least(1)
-        .ignored(reason::GROUPS)
-        .doc("How long a commit may wait."),
+    int("offsets.commit.timeout.ms", "5000").at_least(1).doc("How long a commit may wait."),
     int("group.coordinator.threads", "4")
         .at_least(1)
         .ignored(reason::THREADS)
@@ -62,12 +50,12 @@ pub(super) const KEYS: &[ConfigKey] = &[
         .doc("Threads for the group coordinator's background work."),
     int("group.coordinator.append.linger.ms", "-1")
         .at_least(-1)
-        .ignored(reason::GROUPS)
+        .ignored(reason::COORDINATOR_ROWS)
         .doc("How long the group coordinator collects writes."),
     int("group.coordinator.cached.buffer.max.bytes", "1048588")
         .at_least(524_288)
         .cluster_wide()
-        .ignored(reason::GROUPS)
+        .ignored(reason::COORDINATOR_ROWS)
         .doc("The largest write buffer that the group coordinator keeps."),
     list("group.coordinator.rebalance.protocols", "classic,consumer,streams")
         .one_of(&["consumer", "classic", "share", "streams"])

@@ -4,10 +4,11 @@ pub(super) const BACK_PRESSURE: &str =
     "a busy connection is left unread until it has been answered";
 pub(super) const COMPACTION: &str = "compaction is not served yet";
 pub(super) const CONNECTION_LIMITS: &str = "only max.connections limits connections yet";
+pub(super) const COORDINATOR_ROWS: &str = "groups and positions are rows of the metadata store";
 pub(super) const DECOMPRESSION: &str = "compressed batches are stored as they came";
 pub(super) const FLUSHING: &str = "storage.file.fsync says when records are on disk";
 pub(super) const FOR_TESTS: &str = "it serves Kafka's own tests";
-pub(super) const GROUPS: &str = "consumer groups are not served yet";
+pub(super) const GROUPS: &str = "groups of the consumer protocol (KIP-848) are not served yet";
 pub(super) const INDEXES: &str = "indexes are derived data of the size that they need";
 pub(super) const JAVA_CLASS: &str = "there is no Java class to load";
 pub(super) const JITTER: &str = "closing a segment costs nothing that must be spread";

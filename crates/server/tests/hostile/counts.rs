@@ -39,7 +39,9 @@ fn claimed_counts_and_lengths_cost_nothing() {
             send(&mut stream, &request);
             // An answer or the end; a panic or a hang would be neither.
             let end = outcome(&mut stream);
-            if body.starts_with(&[0x7f; 64]) && key != ApiKey::ApiVersions {
+            // The first versions of these have no fields, and nothing to be wrong.
+            let may_be_empty = matches!(key, ApiKey::ApiVersions | ApiKey::ListGroups);
+            if body.starts_with(&[0x7f; 64]) && !may_be_empty {
                 assert_eq!(end, Outcome::Closed, "{key} {version}");
             }
         }

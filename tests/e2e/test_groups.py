@@ -1,0 +1,226 @@
+"""Consumer groups of the classic protocol, with librdkafka: members, positions, restarts."""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable
+
+from broker import Broker
+from clients import QUIET, Record, admin, create_topic, delete_topic, produce
+from confluent_kafka import Consumer, ConsumerGroupState, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from deadline import wait_until
+
+PARTITIONS = 6
+QUICK = {"group_initial_rebalance_delay_ms": 0}
+
+
+class Member:
+    """A consumer in a group, and what it was told."""
+
+    def __init__(self, bootstrap: str, group: str, topic: str, **config: object):
+        settings = {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "session.timeout.ms": 6000,
+            "heartbeat.interval.ms": 500,
+            "reconnect.backoff.max.ms": 200,
+            **QUIET,
+            **{key.replace("_", "."): value for key, value in config.items()},
+        }
+        self.consumer = Consumer(settings)
+        self.rebalances = 0
+        self.records: list[tuple[int, int, bytes]] = []
+        self.errors: list[KafkaError] = []
+        self.consumer.subscribe([topic], on_assign=self.on_assign)
+
+    def on_assign(self, _consumer: Consumer, _partitions: list[TopicPartition]) -> None:
+        self.rebalances += 1
+
+    def poll(self, seconds: float = 0.05) -> None:
+        message = self.consumer.poll(seconds)
+        if message is None:
+            return
+        if message.error() is None:
+            self.records.append((message.partition(), message.offset(), message.value()))
+        else:
+            self.errors.append(message.error())
+
+    @property
+    def assignment(self) -> set[int]:
+        return {one.partition for one in self.consumer.assignment()}
+
+    def close(self) -> None:
+        self.consumer.close()
+
+
+def poll_until(members: list[Member], what: str, condition: Callable[[], bool], seconds: float = 40) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}: {[one.assignment for one in members]}"
+        for member in members:
+            member.poll()
+
+
+def shared_out(members: list[Member], each: int) -> Callable[[], bool]:
+    """Each member has `each` partitions, and together they have all of them."""
+
+    def condition() -> bool:
+        shares = [one.assignment for one in members]
+        return all(len(share) == each for share in shares) and set().union(*shares) == set(range(PARTITIONS))
+
+    return condition
+
+
+def numbered(count: int) -> list[Record]:
+    return [Record(value=str(number).encode(), partition=number % PARTITIONS) for number in range(count)]
+
+
+def seen(members: list[Member]) -> dict[int, set[int]]:
+    found: dict[int, set[int]] = defaultdict(set)
+    for member in members:
+        for partition, offset, _value in member.records:
+            found[partition].add(offset)
+    return found
+
+
+def committed(bootstrap: str, group: str, topic: str, partitions: int = PARTITIONS) -> dict[int, int]:
+    """Positions by partition. All are named: librdkafka never answers an "all" that is empty."""
+    asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, index) for index in range(partitions)])
+    answer = admin(bootstrap).list_consumer_group_offsets([asked])[group].result(timeout=10)
+    return {one.partition: one.offset for one in answer.topic_partitions if one.offset >= 0}
+
+
+def state(bootstrap: str, group: str) -> ConsumerGroupState:
+    return admin(bootstrap).describe_consumer_groups([group])[group].result(timeout=10).state
+
+
+def test_a_group_gains_and_loses_members_and_resumes(make_broker: Callable[..., Broker], topic_name: str) -> None:
+    broker = make_broker(**QUICK).start()
+    create_topic(broker.bootstrap, topic_name, partitions=PARTITIONS)
+    produce(broker.bootstrap, topic_name, numbered(600))
+    group = f"{topic_name}-group"
+    members = [Member(broker.bootstrap, group, topic_name) for _ in range(2)]
+    poll_until(members, "two members share six partitions", shared_out(members, 3))
+    members.append(Member(broker.bootstrap, group, topic_name))
+    poll_until(members, "three members share six partitions", shared_out(members, 2))
+    poll_until(members, "all is read", lambda: sum(map(len, seen(members).values())) == 600)
+    for member in members:
+        member.consumer.commit(asynchronous=False)
+    assert committed(broker.bootstrap, group, topic_name) == dict.fromkeys(range(PARTITIONS), 100)
+    assert state(broker.bootstrap, group) == ConsumerGroupState.STABLE
+
+    members.pop().close()
+    poll_until(members, "two members take over", shared_out(members, 3))
+    produce(broker.bootstrap, topic_name, numbered(60))
+    before = [len(member.records) for member in members]
+    poll_until(members, "only what is new is read", lambda: sum(len(one.records) for one in members) == sum(before) + 60)
+
+    one = next(iter(members[0].assignment))
+    members[0].consumer.seek(TopicPartition(topic_name, one, 5))
+    members[0].records.clear()
+    poll_until(members, "read again from there", lambda: (one, 5) in [found[:2] for found in members[0].records])
+    for member in members:
+        member.close()
+    wait_until("empty", lambda: state(broker.bootstrap, group) == ConsumerGroupState.EMPTY, seconds=20)
+    assert committed(broker.bootstrap, group, topic_name) == dict.fromkeys(range(PARTITIONS), 100)
+
+
+def test_a_static_member_comes_back_without_a_rebalance(make_broker: Callable[..., Broker], topic_name: str) -> None:
+    broker = make_broker(**QUICK).start()
+    create_topic(broker.bootstrap, topic_name, partitions=PARTITIONS)
+    group = f"{topic_name}-group"
+
+    def join(instance: str) -> Member:
+        return Member(broker.bootstrap, group, topic_name, group_instance_id=instance, session_timeout_ms=30000)
+
+    first, second = join("first"), join("second")
+    poll_until([first, second], "both have their share", shared_out([first, second], 3))
+    share, rebalances = second.assignment, first.rebalances
+    second.close()  # a static member does not leave
+    second = join("second")
+    poll_until([first, second], "it has its share again", lambda: second.assignment == share)
+    assert first.rebalances == rebalances, "the other member was bothered"
+
+    # Two at a time with one instance id: the older one is fenced.
+    twin = join("second")
+    fenced = KafkaError._FATAL
+    poll_until([first, second, twin], "the older one is fenced", lambda: any(error.code() == fenced for error in second.errors))
+    poll_until([first, twin], "the younger one has the share", lambda: twin.assignment == share)
+    for member in (first, twin, second):
+        member.close()
+
+
+def test_a_killed_broker_loses_no_position_and_members_go_on(make_broker: Callable[..., Broker], topic_name: str) -> None:
+    broker = make_broker(**QUICK).start()
+    create_topic(broker.bootstrap, topic_name, partitions=PARTITIONS)
+    produce(broker.bootstrap, topic_name, numbered(600))
+    group = f"{topic_name}-group"
+    members = [Member(broker.bootstrap, group, topic_name) for _ in range(2)]
+    poll_until(members, "two members share six partitions", shared_out(members, 3))
+    poll_until(members, "all is read", lambda: sum(map(len, seen(members).values())) == 600)
+    for member in members:
+        member.consumer.commit(asynchronous=False)
+    rebalances = [member.rebalances for member in members]
+    broker.kill()
+    broker.start()
+    assert committed(broker.bootstrap, group, topic_name) == dict.fromkeys(range(PARTITIONS), 100)
+    produce(broker.bootstrap, topic_name, numbered(60))
+    poll_until(members, "what is new is read", lambda: sum(map(len, seen(members).values())) == 660)
+    assert [member.rebalances for member in members] == rebalances, "the generation did not survive"
+    for member in members:
+        member.consumer.commit(asynchronous=False)
+        member.close()
+    assert committed(broker.bootstrap, group, topic_name) == dict.fromkeys(range(PARTITIONS), 110)
+
+
+def test_a_deleted_group_stays_deleted(make_broker: Callable[..., Broker], topic_name: str) -> None:
+    broker = make_broker(**QUICK).start()
+    create_topic(broker.bootstrap, topic_name)
+    group = f"{topic_name}-group"
+    simple = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group, **QUIET})
+    simple.commit(offsets=[TopicPartition(topic_name, 0, 7)], asynchronous=False)
+    assert committed(broker.bootstrap, group, topic_name) == {0: 7}
+    simple.close()
+    admin(broker.bootstrap).delete_consumer_groups([group])[group].result(timeout=10)
+    broker.kill()
+    broker.start()
+    listed = admin(broker.bootstrap).list_consumer_groups().result(timeout=10)
+    assert group not in [one.group_id for one in listed.valid]
+    assert committed(broker.bootstrap, group, topic_name) == {}
+
+
+def test_positions_die_with_their_topic(make_broker: Callable[..., Broker], topic_name: str) -> None:
+    broker = make_broker(**QUICK).start()
+    create_topic(broker.bootstrap, topic_name)
+    group = f"{topic_name}-group"
+    produce(broker.bootstrap, topic_name, [Record(value=b"old")] * 10)
+    member = Member(broker.bootstrap, group, topic_name)
+    poll_until([member], "the old records are read", lambda: len(member.records) == 10)
+    member.consumer.commit(asynchronous=False)
+    member.close()
+    delete_topic(broker.bootstrap, topic_name)
+    create_topic(broker.bootstrap, topic_name)
+    produce(broker.bootstrap, topic_name, [Record(value=b"new")] * 5)
+    member = Member(broker.bootstrap, group, topic_name)
+    poll_until([member], "the new records are read", lambda: len(member.records) == 5)
+    member.close()
+
+
+def test_who_is_late_can_not_commit(make_broker: Callable[..., Broker], topic_name: str) -> None:
+    broker = make_broker(**QUICK).start()
+    create_topic(broker.bootstrap, topic_name, partitions=PARTITIONS)
+    produce(broker.bootstrap, topic_name, numbered(60))
+    group = f"{topic_name}-group"
+    # A consumer that assigns its partitions itself may not commit under members that are there.
+    member = Member(broker.bootstrap, group, topic_name)
+    poll_until([member], "it has everything", shared_out([member], PARTITIONS))
+    stranger = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group, **QUIET})
+    try:
+        stranger.commit(offsets=[TopicPartition(topic_name, 0, 1)], asynchronous=False)
+        raise AssertionError("a stranger's commit was taken")
+    except KafkaException as error:
+        assert error.args[0].code() == KafkaError.UNKNOWN_MEMBER_ID
+    assert committed(broker.bootstrap, group, topic_name) == {}
+    stranger.close()
+    member.close()
