@@ -16,7 +16,7 @@
 //!
 //! A group's row is written when the group is made by a join, when its leader has assigned, when a
 //! static member comes back, and when its last member has gone. So after a crash a group is in its
-//! last complete generation, and members that were in it go on. See docs/adr/0010.
+//! last complete generation, and members that were in it go on. See docs/adr/0014.
 
 use std::sync::Arc;
 
