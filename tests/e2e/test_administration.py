@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from broker import ApacheKafka, Broker
-from clients import QUIET, Record, bounds, create_topic, produce
+from clients import QUIET, Record, bounds, create_topic, produce, topic_names
 from command import done, found, refused, strandline
 from confluent_kafka import Consumer
 from deadline import wait_until
@@ -209,3 +209,24 @@ def test_the_cluster_says_what_it_is(cluster: Broker, orders: str) -> None:
     [apis] = found("cluster", "apis", broker=cluster)
     names = {api["name"] for api in apis["apis"]}
     assert {"Produce", "Fetch", "ApiVersions"} <= names
+
+
+def test_patterns_name_whole_names(cluster: Broker, topic_name: str) -> None:
+    for suffix in ("a", "ab", "b"):
+        create_topic(cluster.bootstrap, f"{topic_name}-{suffix}")
+        done("group", "seek", f"g-{topic_name}-{suffix}", "--to", "end", "-t", f"{topic_name}-{suffix}", "--yes", broker=cluster)
+    described = found("topic", "describe", "-r", f"{topic_name}-a.?", broker=cluster)
+    assert [topic["name"] for topic in described] == [f"{topic_name}-a", f"{topic_name}-ab"]
+    groups = found("group", "describe", "-r", f"g-{topic_name}-.", broker=cluster)
+    assert [group["group"] for group in groups] == [f"g-{topic_name}-a", f"g-{topic_name}-b"]
+    error = refused(2, "topic", "delete", "-r", f"{topic_name}-a.*", broker=cluster)
+    assert f"deleting {topic_name}-a {topic_name}-ab needs a confirmation" in error
+    done("topic", "delete", "-r", f"{topic_name}-a.*", "--yes", broker=cluster)
+    left = wait_until(
+        "the topics are gone",
+        lambda: [n for n in topic_names(cluster.bootstrap) if n.startswith(topic_name)] == [f"{topic_name}-b"],
+    )
+    assert left
+    assert 'no topic matches "' in refused(1, "topic", "describe", "-r", f"{topic_name}-a", broker=cluster)
+    done("group", "delete", "-r", f"g-{topic_name}-.*", "--yes", broker=cluster)
+    assert not [one for one in listed(cluster) if topic_name in one]

@@ -7,6 +7,8 @@
 
 use std::fmt;
 
+use crate::table::plain;
+
 /// The exit codes of every command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -77,9 +79,11 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error: {}", self.message)?;
+        // Names of peers are in both: what is no text must not reach the terminal as it is.
+        let lines = |text: &str| text.lines().map(plain).collect::<Vec<_>>().join("\n");
+        write!(f, "error: {}", lines(&self.message))?;
         for hint in &self.hints {
-            write!(f, "\n  {hint}")?;
+            write!(f, "\n  {}", lines(hint))?;
         }
         Ok(())
     }
@@ -101,6 +105,12 @@ mod tests {
             failure().to_string(),
             "error: topic \"ordres\" does not exist\n  did you mean \"orders\"?"
         );
+    }
+
+    #[test]
+    fn what_is_no_text_stays_off_the_terminal() {
+        let failure = Failure::usage("group \"\u{1b}[2J\"\nsecond line");
+        assert_eq!(failure.to_string(), "error: group \"\\u{1b}[2J\"\nsecond line");
     }
 
     #[test]

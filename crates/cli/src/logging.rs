@@ -62,6 +62,11 @@ where
     }
 }
 
+/// What makes a value one that is written in quotation marks.
+fn is_special(c: char) -> bool {
+    c.is_control() || matches!(c, ' ' | '"' | '=')
+}
+
 #[derive(Default)]
 struct Fields {
     message: String,
@@ -74,7 +79,8 @@ impl Fields {
         let mut line = format!("{hour:02}:{minute:02}:{second:02} {level} {}", self.message);
         for (name, value) in &self.others {
             let _ = match value.as_str() {
-                Some(text) if !text.is_empty() && !text.contains([' ', '"', '=']) => {
+                // What clients call themselves is among the values: no byte of it may move the cursor.
+                Some(text) if !text.is_empty() && !text.contains(is_special) => {
                     write!(line, " {name}={text}")
                 }
                 _ => write!(line, " {name}={value}"),
@@ -154,6 +160,16 @@ mod tests {
             fields().text(now, "INFO"),
             r#"12:03:11 INFO segment rolled topic=demo partition=0 why="it is \"full\"""#
         );
+    }
+
+    #[test]
+    fn text_lines_keep_control_characters_from_the_terminal() {
+        let fields = Fields {
+            message: "client".to_owned(),
+            others: vec![("client_id", Value::from("\u{1b}[2Jx"))],
+        };
+        let line = fields.text(OffsetDateTime::UNIX_EPOCH, "WARN");
+        assert_eq!(line, r#"00:00:00 WARN client client_id="\u001b[2Jx""#);
     }
 
     #[test]

@@ -27,7 +27,7 @@ impl Table {
 
     /// Adds a row; an empty value is shown as `-`.
     pub(crate) fn row(&mut self, values: impl IntoIterator<Item = String>) {
-        let shown = |value: String| if value.is_empty() { "-".to_owned() } else { value };
+        let shown = |value: String| if value.is_empty() { "-".to_owned() } else { plain(&value) };
         self.rows.push(values.into_iter().map(shown).collect());
     }
 
@@ -55,6 +55,15 @@ impl Table {
     }
 }
 
+/// A text of a peer (a group, a client id) as one that moves no cursor.
+pub(crate) fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() { plain.extend(c.escape_default()) } else { plain.push(c) }
+    }
+    plain
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,5 +79,12 @@ mod tests {
              a-long-name           6\n\
              -                   100\n"
         );
+    }
+
+    #[test]
+    fn control_characters_stay_off_the_terminal() {
+        let mut table = Table::new(&[("GROUP", Align::Left)]);
+        table.row(["\u{1b}[2Jx\n".to_owned()]);
+        assert_eq!(table.render(), "GROUP\n\\u{1b}[2Jx\\n\n");
     }
 }

@@ -12,6 +12,7 @@ use super::OutputFormat;
 use super::target::Target;
 use crate::console;
 use crate::failure::Failure;
+use crate::table::plain;
 
 /// How long a broker may take to show a change that it has acknowledged. Reached: what it shows is
 /// printed.
@@ -120,7 +121,7 @@ impl Alteration {
         for key in &self.keys {
             text += &format!(
                 "\n  {}: {} -> {}",
-                key.name,
+                plain(&key.name),
                 entry_text(key.before.as_ref()),
                 match &key.after {
                     None if !self.done => "the default".to_owned(),
@@ -161,7 +162,7 @@ fn entry_text(entry: Option<&ConfigEntry>) -> String {
     match entry {
         None => "not set".to_owned(),
         Some(entry) => {
-            let value = entry.value.as_deref().unwrap_or("[hidden]");
+            let value = plain(entry.value.as_deref().unwrap_or("[hidden]"));
             format!("{value} ({})", source_name(entry.source))
         }
     }

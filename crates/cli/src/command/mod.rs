@@ -1,5 +1,6 @@
 //! The command line: one file per command.
 
+mod advice;
 mod alteration;
 mod assignment;
 mod client;
@@ -9,6 +10,7 @@ mod consume;
 mod examples;
 mod explain;
 mod group;
+mod names;
 mod partitioner;
 mod place;
 mod produce;

@@ -10,6 +10,7 @@ use strandline_client::{Client, ClientError, Config, Origin};
 use strandline_model::config::nearest;
 use strandline_wire::ErrorCode;
 
+use super::advice::advice;
 use crate::failure::{Exit, Failure};
 
 const BOOTSTRAP_VARIABLE: &str = "STRANDLINE_BOOTSTRAP";
@@ -109,12 +110,13 @@ impl Target {
             }
             ClientError::Address(_) | ClientError::Request(_) => Failure::usage(error.to_string()),
             ClientError::Broker { code, .. } => {
-                let failure = Failure::new(Exit::Failed, name_of(*code), error.to_string());
-                let failure = failure.kafka_code(code.get());
-                match code.info() {
-                    Some(info) => failure.hint(info.meaning),
-                    None => failure,
+                let exit = if is_passing(*code) { Exit::Unreachable } else { Exit::Failed };
+                let mut failure = Failure::new(exit, name_of(*code), error.to_string());
+                if let Some(info) = code.info() {
+                    failure = failure.hint(info.meaning);
+                    failure.hints.extend(advice(info.name).iter().map(|line| (*line).to_owned()));
                 }
+                failure.kafka_code(code.get())
             }
             ClientError::Garbled { .. } => {
                 Failure::new(Exit::Failed, "not_kafka", error.to_string())
@@ -174,6 +176,20 @@ fn unreachable(message: String) -> Failure {
     Failure::new(Exit::Unreachable, "unreachable", message)
 }
 
+/// Whether the broker is only not ready yet, so that trying again makes sense.
+const fn is_passing(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::LEADER_NOT_AVAILABLE
+            | ErrorCode::BROKER_NOT_AVAILABLE
+            | ErrorCode::COORDINATOR_NOT_AVAILABLE
+            | ErrorCode::COORDINATOR_LOAD_IN_PROGRESS
+            | ErrorCode::NOT_COORDINATOR
+            | ErrorCode::NOT_CONTROLLER
+            | ErrorCode::REQUEST_TIMED_OUT
+    )
+}
+
 /// A stable word for a Kafka error.
 fn name_of(code: ErrorCode) -> &'static str {
     code.info().map_or("unknown_kafka_error", |info| info.name)
@@ -231,6 +247,24 @@ mod tests {
             "error: topic \"ordres\" does not exist\n  did you mean \"orders\"?   list: strandline \
              topic list    create: strandline topic create ordres"
         );
+    }
+
+    #[test]
+    fn an_error_of_a_broker_comes_with_its_meaning_and_the_way_on() {
+        let refused = |code| ClientError::Broker {
+            subject: "topic orders".to_owned(),
+            code,
+            message: Some("64 is too many".to_owned()),
+        };
+        let failure = target().explain(&refused(ErrorCode::INVALID_REPLICATION_FACTOR));
+        assert_eq!((failure.exit, failure.kafka_code), (Exit::Failed, Some(38)));
+        assert_eq!(
+            failure.to_string(),
+            "error: topic orders: INVALID_REPLICATION_FACTOR (64 is too many)\n  The replication \
+             factor is below 1 or above the number of brokers.\n  no more replicas than brokers: strandline cluster info"
+        );
+        let failure = target().explain(&refused(ErrorCode::COORDINATOR_NOT_AVAILABLE));
+        assert_eq!(failure.exit, Exit::Unreachable, "it passes");
     }
 
     #[test]

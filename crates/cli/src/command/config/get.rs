@@ -9,6 +9,7 @@ use crate::command::target::Target;
 use crate::command::{OutputFormat, finish};
 use crate::console;
 use crate::failure::{Exit, Failure};
+use crate::table::plain;
 
 /// Prints what is configured, and where each value comes from.
 #[derive(Debug, Args)]
@@ -73,8 +74,8 @@ impl Get {
 }
 
 fn text(entry: &ConfigEntry) -> String {
-    let value = entry.value.as_deref().unwrap_or("[hidden]");
-    format!("{}={value}  ({})", entry.name, source_name(entry.source))
+    let value = plain(entry.value.as_deref().unwrap_or("[hidden]"));
+    format!("{}={value}  ({})", plain(&entry.name), source_name(entry.source))
 }
 
 fn json(entry: &ConfigEntry) -> serde_json::Value {

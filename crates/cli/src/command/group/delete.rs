@@ -3,18 +3,18 @@
 use clap::Args;
 
 use super::explain_group;
+use crate::command::names::Names;
 use crate::command::target::Target;
 use crate::command::{OutputFormat, finish};
 use crate::console;
 use crate::failure::Failure;
 
-/// Deletes groups with all that they committed.
+/// Deletes groups that have no members, with all that they committed.
 #[derive(Debug, Args)]
 #[command(visible_alias = "rm", after_help = "Example:\n  strandline group delete billing --yes")]
 pub(crate) struct Delete {
-    /// The groups. They must have no members.
-    #[arg(required = true, value_name = "GROUP")]
-    names: Vec<String>,
+    #[command(flatten)]
+    names: Names,
     /// Confirms.
     #[arg(short, long)]
     yes: bool,
@@ -25,15 +25,19 @@ pub(crate) struct Delete {
 
 impl Delete {
     pub(super) async fn run(self, target: &Target) -> Result<(), Failure> {
-        if !self.yes {
-            let names = self.names.join(" ");
-            return Err(Failure::usage(format!("deleting {names} needs a confirmation"))
-                .hint(format!("strandline group delete {names} --yes")));
+        if !self.yes
+            && let Some(names) = self.names.plain()
+        {
+            return Err(unconfirmed(names));
         }
         let mut client = target.connect().await?;
+        let names = self.names.groups(target, &mut client).await?;
+        if !self.yes {
+            return Err(unconfirmed(&names));
+        }
         let mut failures = Vec::new();
         let mut done = Vec::new();
-        for name in &self.names {
+        for name in &names {
             let outcome = client.delete_group(name).await;
             done.push(serde_json::json!({ "group": name, "deleted": outcome.is_ok() }));
             match outcome {
@@ -51,4 +55,10 @@ impl Delete {
         }
         finish(failures, self.format)
     }
+}
+
+fn unconfirmed(names: &[String]) -> Failure {
+    let names = names.join(" ");
+    Failure::usage(format!("deleting {names} needs a confirmation"))
+        .hint(format!("strandline group delete {names} --yes"))
 }

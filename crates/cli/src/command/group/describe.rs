@@ -5,26 +5,26 @@ use strandline_client::{Client, ClientError, Group, GroupKind, GroupMember};
 
 use super::lag::{self, GroupOffset};
 use super::{explain_group, host};
+use crate::command::names::Names;
 use crate::command::target::Target;
 use crate::command::{OutputFormat, finish};
 use crate::console;
 use crate::failure::Failure;
 use crate::format::{counted, span};
 use crate::progress::Progress;
-use crate::table::{Align, Table};
+use crate::table::{Align, Table, plain};
 
 /// Shows members, offsets, and how far a group is behind.
 #[derive(Debug, Args)]
 #[command(
     visible_alias = "info",
-    after_help = "Examples:\n  strandline group describe billing\n  strandline group describe billing \
+    after_help = "Examples:\n  strandline group describe billing\n  strandline group describe -r '.*' \
                   --format json\n\nTIME-LAG is the age of the first record that the group has not \
                   read yet."
 )]
 pub(crate) struct Describe {
-    /// The groups.
-    #[arg(required = true, value_name = "GROUP")]
-    names: Vec<String>,
+    #[command(flatten)]
+    names: Names,
     /// Leaves out the lag in time, which costs a read of each partition that is behind.
     #[arg(long)]
     no_time_lag: bool,
@@ -43,10 +43,11 @@ struct Described {
 impl Describe {
     pub(super) async fn run(self, target: &Target) -> Result<(), Failure> {
         let mut client = target.connect().await?;
+        let names = self.names.groups(target, &mut client).await?;
         let mut failures = Vec::new();
         let mut described = Vec::new();
-        let progress = Progress::start("reading groups", self.names.len());
-        for name in &self.names {
+        let progress = Progress::start("reading groups", names.len());
+        for name in &names {
             match self.describe(&mut client, name).await {
                 Ok(group) => described.push(group),
                 Err(error) => {
@@ -166,7 +167,7 @@ fn text(described: &Described) -> String {
             member.client_id.clone(),
         ]);
     }
-    format!("{head}\n{}", table.render())
+    format!("{}\n{}", plain(&head), table.render())
 }
 
 fn json(described: &Described) -> serde_json::Value {

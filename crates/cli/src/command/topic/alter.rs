@@ -6,6 +6,7 @@ use strandline_model::config::Scope;
 
 use crate::command::alteration::{Alteration, alter};
 use crate::command::assignment::assignment;
+use crate::command::names::Names;
 use crate::command::target::Target;
 use crate::command::{OutputFormat, finish};
 use crate::failure::Failure;
@@ -17,9 +18,8 @@ use crate::failure::Failure;
                   alter orders clicks --delete-config segment.bytes --dry-run"
 )]
 pub(crate) struct Alter {
-    /// The topics.
-    #[arg(required = true, value_name = "NAME")]
-    names: Vec<String>,
+    #[command(flatten)]
+    names: Names,
     /// A topic config; sizes and durations may carry units (128MiB, 7d).
     #[arg(short = 'c', value_name = "KEY=VALUE", required_unless_present = "deleted")]
     configs: Vec<String>,
@@ -44,9 +44,10 @@ impl Alter {
         let deleted = self.deleted.iter();
         changes.extend(deleted.map(|name| ConfigChange { name: name.clone(), value: None }));
         let mut client = target.connect().await?;
+        let names = self.names.topics(target, &mut client).await?;
         let mut failures = Vec::new();
         let mut alterations: Vec<Alteration> = Vec::new();
-        for name in &self.names {
+        for name in &names {
             let resource = ConfigResource::Topic(name.clone());
             match alter(target, &mut client, &resource, &changes, self.dry_run).await {
                 Ok(alteration) => alterations.push(alteration),

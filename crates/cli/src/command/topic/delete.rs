@@ -3,6 +3,7 @@
 use clap::Args;
 use strandline_wire::ErrorCode;
 
+use crate::command::names::Names;
 use crate::command::target::{Target, unknown_topic};
 use crate::command::{OutputFormat, finish};
 use crate::console;
@@ -10,11 +11,13 @@ use crate::failure::Failure;
 
 /// Deletes topics with all their records.
 #[derive(Debug, Args)]
-#[command(visible_alias = "rm", after_help = "Example:\n  strandline topic delete orders --yes")]
+#[command(
+    visible_alias = "rm",
+    after_help = "Examples:\n  strandline topic delete orders --yes\n  strandline topic delete -r 'test-.*'"
+)]
 pub(crate) struct Delete {
-    /// The names.
-    #[arg(required = true, value_name = "NAME")]
-    names: Vec<String>,
+    #[command(flatten)]
+    names: Names,
     /// Confirms.
     #[arg(short, long)]
     yes: bool,
@@ -28,13 +31,17 @@ pub(crate) struct Delete {
 
 impl Delete {
     pub(super) async fn run(self, target: &Target) -> Result<(), Failure> {
-        let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
-        if !self.yes {
-            let names = names.join(" ");
-            return Err(Failure::usage(format!("deleting {names} needs a confirmation"))
-                .hint(format!("strandline topic delete {names} --yes")));
+        if !self.yes
+            && let Some(names) = self.names.plain()
+        {
+            return Err(unconfirmed(names));
         }
         let mut client = target.connect().await?;
+        let names = self.names.topics(target, &mut client).await?;
+        if !self.yes {
+            return Err(unconfirmed(&names));
+        }
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let outcomes = client.delete_topics(&names).await;
         let mut failures = Vec::new();
         let mut done = Vec::new();
@@ -67,4 +74,10 @@ impl Delete {
         }
         finish(failures, self.format)
     }
+}
+
+fn unconfirmed(names: &[String]) -> Failure {
+    let names = names.join(" ");
+    Failure::usage(format!("deleting {names} needs a confirmation"))
+        .hint(format!("strandline topic delete {names} --yes"))
 }

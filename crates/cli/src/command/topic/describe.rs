@@ -3,6 +3,7 @@
 use clap::Args;
 use strandline_client::{Client, ClientError, ConfigEntry, OffsetAt, Partition, Topic};
 
+use crate::command::names::Names;
 use crate::command::target::{Target, unknown_topic};
 use crate::command::{OutputFormat, finish};
 use crate::console;
@@ -16,9 +17,8 @@ const SOURCE_TOPIC: i8 = 1;
 #[derive(Debug, Args)]
 #[command(visible_alias = "info", after_help = "Example:\n  strandline topic describe orders")]
 pub(crate) struct Describe {
-    /// The names.
-    #[arg(required = true, value_name = "NAME")]
-    names: Vec<String>,
+    #[command(flatten)]
+    names: Names,
     /// Also shows configs that were not set on the topic.
     #[arg(long)]
     all_configs: bool,
@@ -44,10 +44,11 @@ struct PartitionOffsets {
 impl Describe {
     pub(super) async fn run(self, target: &Target) -> Result<(), Failure> {
         let mut client = target.connect().await?;
+        let names = self.names.topics(target, &mut client).await?;
         let cluster = client.cluster(None).await.map_err(|error| target.explain(&error))?;
         let mut failures = Vec::new();
         let mut described = Vec::new();
-        for name in &self.names {
+        for name in &names {
             let Some(topic) = cluster.topics.iter().find(|topic| topic.name == *name) else {
                 let known = cluster.topics.iter().map(|topic| topic.name.as_str());
                 failures.push(unknown_topic(name, known));

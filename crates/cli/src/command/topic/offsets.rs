@@ -4,6 +4,7 @@ use clap::Args;
 use strandline_client::{Client, ClientError, OffsetAt, OffsetQuestion};
 use strandline_model::OffsetPoint;
 
+use crate::command::names::Names;
 use crate::command::place::{Borders, borders, offsets_at, point};
 use crate::command::target::{Target, unknown_topic};
 use crate::command::{OutputFormat, finish};
@@ -19,9 +20,8 @@ use crate::table::{Align, Table};
                   --at @-1h --format json"
 )]
 pub(crate) struct Offsets {
-    /// The topics.
-    #[arg(required = true, value_name = "NAME")]
-    names: Vec<String>,
+    #[command(flatten)]
+    names: Names,
     /// Also the offset of a place: @2026-01-15, @-1h, -3, ...
     #[arg(long, value_name = "PLACE", value_parser = point, allow_hyphen_values = true)]
     at: Option<OffsetPoint>,
@@ -43,10 +43,11 @@ struct Found {
 impl Offsets {
     pub(super) async fn run(self, target: &Target) -> Result<(), Failure> {
         let mut client = target.connect().await?;
+        let names = self.names.topics(target, &mut client).await?;
         let cluster = client.cluster(None).await.map_err(|error| target.explain(&error))?;
         let mut failures = Vec::new();
         let mut found = Vec::new();
-        for name in &self.names {
+        for name in &names {
             let Some(topic) = cluster.topics.iter().find(|topic| topic.name == *name) else {
                 let known = cluster.topics.iter().map(|topic| topic.name.as_str());
                 failures.push(unknown_topic(name, known));
