@@ -25,6 +25,7 @@ use crate::engines::Engines;
 use crate::environment::{Environment, new_topic_id};
 use crate::error_code;
 use crate::group::GroupCoordinator;
+use crate::group::feed::{self, OffsetsFeed};
 use crate::metrics::Metrics;
 use crate::partition::Partition;
 use crate::partitions::{Partitions, open_partitions};
@@ -120,9 +121,16 @@ impl Broker {
             tasks: TaskTracker::new(),
         };
         let broker_config = settings.broker();
-        let groups =
-            GroupCoordinator::start(drivers, broker_config, &registry, &metrics, stop.clone())
-                .await?;
+        let (feed, untold) = OffsetsFeed::new();
+        let groups = GroupCoordinator::start(
+            drivers,
+            broker_config,
+            &registry,
+            &metrics,
+            &feed,
+            stop.clone(),
+        )
+        .await?;
         let groups = Arc::new(groups);
         let purger = Purger::load(
             Arc::clone(&meta),
@@ -150,6 +158,8 @@ impl Broker {
             clients: Clients::default(),
         });
         broker.start_tasks();
+        let following = feed::run(Arc::clone(&broker), untold);
+        tasks::spawn(&broker.runtime, "tell of groups", following);
         Ok(broker)
     }
 

@@ -1,5 +1,7 @@
 //! FindCoordinator: v0–v6. v1 kinds of keys; v4 several keys; v6 share groups (KIP-932).
 
+use std::sync::Arc;
+
 use strandline_wire::find_coordinator::{Coordinator, Request, Response};
 use strandline_wire::{ErrorCode, KafkaString};
 
@@ -17,9 +19,17 @@ const KEYS_FROM: i16 = 4;
 const NO_NODE: i32 = -1;
 
 /// This broker coordinates every group.
-pub(crate) fn handle(broker: &Broker, peer: &Peer, request: Request, version: i16) -> Response {
+pub(crate) async fn handle(
+    broker: &Arc<Broker>,
+    peer: &Peer,
+    request: Request,
+    version: i16,
+) -> Response {
     let error = match request.key_type {
-        GROUP => ErrorCode::NONE,
+        GROUP => {
+            broker.ensure_offsets_topic().await;
+            ErrorCode::NONE
+        }
         // Transactions are not served. Not retriable for any client, so that a producer fails at
         // once and says why; see InitProducerId.
         TRANSACTION => ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED,

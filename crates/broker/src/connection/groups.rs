@@ -50,7 +50,8 @@ impl Connection {
             }
             ApiKey::FindCoordinator => {
                 let request: find_coordinator::Request = decode(body, api)?;
-                reply(api, id, &api::find_coordinator::handle(broker, &self.peer, request, version))
+                let found = api::find_coordinator::handle(broker, &self.peer, request, version);
+                reply(api, id, &found.await)
             }
             ApiKey::JoinGroup => {
                 let request: join_group::Request = decode(body, api)?;

@@ -8,6 +8,7 @@ use strandline_coordination::Now;
 use strandline_coordination::group::{GroupConfig, GroupRow, GroupRowError, Groups};
 use strandline_storage::{BoxFuture, Change, ErrorKind, MetaStore, Row, StorageError, Table};
 
+use super::feed::OffsetsFeed;
 use crate::drive::{EffectsOf, Keeper, Loaded};
 use crate::metrics::Metrics;
 use crate::topic::Registry;
@@ -21,6 +22,7 @@ pub(super) struct GroupKeeper {
     pub(super) meta: Arc<dyn MetaStore>,
     pub(super) registry: Arc<Registry>,
     pub(super) metrics: Arc<Metrics>,
+    pub(super) feed: OffsetsFeed,
     pub(super) config: GroupConfig,
     /// The owner's share of the rows: their keys begin with the bucket.
     pub(super) buckets: RangeInclusive<u8>,
@@ -100,6 +102,7 @@ impl Keeper for GroupKeeper {
     }
 
     fn durable(&self, rows: &[GroupRow]) {
+        self.feed.tell(rows);
         for row in rows {
             match row {
                 GroupRow::Offset(_, Some(_)) => self.metrics.offsets_committed.add(1),

@@ -3,6 +3,7 @@
 //! Groups are spread over a few owners by a hash of their id, so that no group waits for many
 //! others; within an owner no group waits for another either, because a machine never waits.
 
+pub(crate) mod feed;
 mod keeper;
 
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::drive::{Drivers, Mailbox, Unavailable};
 use crate::metrics::Metrics;
 use crate::topic::Registry;
+use feed::OffsetsFeed;
 use keeper::GroupKeeper;
 
 /// How many tasks own groups.
@@ -46,6 +48,7 @@ impl GroupCoordinator {
         config: &BrokerConfig,
         registry: &Arc<Registry>,
         metrics: &Arc<Metrics>,
+        feed: &OffsetsFeed,
         stop: CancellationToken,
     ) -> Result<Self, StorageError> {
         let mut owners = Vec::with_capacity(usize::from(OWNERS));
@@ -55,6 +58,7 @@ impl GroupCoordinator {
                 meta: Arc::clone(&drivers.meta),
                 registry: Arc::clone(registry),
                 metrics: Arc::clone(metrics),
+                feed: feed.clone(),
                 config: group_config(config),
                 buckets: first..=first + (BUCKETS_PER_OWNER - 1),
             };

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use strandline_model::config::StorageEngine;
 use strandline_model::{InvalidTopicName, NodeId, Timestamp, TopicId, TopicName};
 use strandline_storage::{CommitError, MetaBatch, StorageError, Table};
 
@@ -101,7 +102,12 @@ impl Registry {
         self.check_name_is_free(&name)?;
         let partition_count = self.planned_partition_count(new, node)?;
         let configs = self.settings.check_topic_configs(&new.configs)?;
-        let engine = self.settings.engine_of(&configs);
+        let engine = if name.is_internal() {
+            // The broker's own are derived, and kept in memory.
+            StorageEngine::Memory.name().to_owned()
+        } else {
+            self.settings.engine_of(&configs)
+        };
         let row = TopicRow { name, engine, partition_count, created_at: now, configs };
         Ok(PlannedTopic { id, row })
     }

@@ -53,6 +53,13 @@ impl Environment for TestEnvironment {
     }
 }
 
+fn memory() -> Arc<MemoryEngine> {
+    let options = MemoryOptions::with_capacity(ByteCount::mib(64));
+    Arc::new(MemoryEngine::new(options, |settling| {
+        tokio::spawn(settling);
+    }))
+}
+
 pub(crate) struct TestBroker {
     pub(crate) broker: Arc<Broker>,
     pub(crate) faults: Faults,
@@ -61,10 +68,7 @@ pub(crate) struct TestBroker {
 
 impl TestBroker {
     pub(crate) async fn start() -> Self {
-        let options = MemoryOptions::with_capacity(ByteCount::mib(64));
-        let memory = Arc::new(MemoryEngine::new(options, |settling| {
-            tokio::spawn(settling);
-        }));
+        let memory = memory();
         Self::start_on(Engine { logs: Arc::clone(&memory) as _, rows: memory }).await
     }
 
@@ -80,7 +84,7 @@ impl TestBroker {
         let broker = Broker::start(BrokerParts {
             layers,
             config,
-            engines: Engines::new("file", engine.logs),
+            engines: Engines::new("file", engine.logs).and("memory", memory()),
             meta: engine.rows,
             environment: Arc::clone(&environment) as _,
             advertised: std::collections::BTreeMap::new(),

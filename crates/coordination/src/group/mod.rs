@@ -19,6 +19,7 @@ mod command;
 mod commit;
 mod config;
 mod error;
+mod feed;
 #[expect(clippy::module_inception, reason = "one group, among what there is of groups")]
 mod group;
 mod groups;
@@ -41,6 +42,7 @@ pub use command::{
 };
 pub use config::GroupConfig;
 pub use error::GroupError;
+pub use feed::{FeedRecord, feed_partition};
 pub use groups::Groups;
 pub use offsets::CommittedOffset;
 pub use reply::{

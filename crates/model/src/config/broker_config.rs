@@ -68,6 +68,10 @@ pub struct BrokerConfig {
     pub group_max_size: u32,
     /// `offsets.retention.minutes`, in milliseconds.
     pub offsets_retention_ms: i64,
+    /// `offsets.topic.num.partitions`.
+    pub offsets_topic_num_partitions: u32,
+    /// `offsets.topic.segment.bytes`.
+    pub offsets_topic_segment_bytes: u32,
     /// `offsets.retention.check.interval.ms`.
     pub offsets_retention_check_interval_ms: u64,
     /// `offset.metadata.max.bytes`; below zero counts as zero.
@@ -142,6 +146,8 @@ impl BrokerLayers {
             group_max_session_timeout_ms: read.number("group.max.session.timeout.ms"),
             group_max_size: read.count("group.max.size"),
             offsets_retention_ms: read.number("offsets.retention.minutes").saturating_mul(60_000),
+            offsets_topic_num_partitions: read.count("offsets.topic.num.partitions"),
+            offsets_topic_segment_bytes: read.count("offsets.topic.segment.bytes"),
             offsets_retention_check_interval_ms: read
                 .bytes("offsets.retention.check.interval.ms")
                 .get(),

@@ -12,10 +12,7 @@ pub(super) const KEYS: &[ConfigKey] = &[
     int("group.max.session.timeout.ms", "1800000")
         .doc("The longest session timeout of a classic member."),
     int("group.max.size", INT_MAX).at_least(1).doc("Members of a classic group."),
-    int("offsets.topic.num.partitions", "50")
-        .at_least(1)
-        .ignored(reason::COORDINATOR_ROWS)
-        .doc("Partitions of the offsets topic."),
+    int("offsets.topic.num.partitions", "50").at_least(1).doc("Partitions of the offsets topic."),
     short("offsets.topic.replication.factor", "3")
         .at_least(1)
         .ignored(reason::COORDINATOR_ROWS)
