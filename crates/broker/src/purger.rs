@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::join_all;
 use parking_lot::Mutex;
 use strandline_model::{ByteCount, PartitionId, PartitionIndex, Timestamp};
 use strandline_storage::{
@@ -30,6 +31,9 @@ use crate::topic::{DeletionRow, LoadError};
 
 /// Bytes that one step removes: larger ones stall other writers of the same disk.
 const STEP: ByteCount = ByteCount::mib(16);
+/// Partitions that one step removes something of. An engine that makes removals durable together does
+/// so for that many at once.
+const STEP_PARTITIONS: usize = 64;
 /// Pause after the first failure; doubled with each further one.
 const BACKOFF_MS_MIN: i64 = 1_000;
 /// The longest pause.
@@ -52,18 +56,26 @@ pub(crate) struct Purger {
 #[derive(Clone, Debug)]
 struct Pending {
     row: DeletionRow,
-    /// The first partition that is not known to be gone.
-    next_partition: u32,
+    left: Left,
     /// Not before this.
     due: Timestamp,
     failures: u32,
 }
 
+/// Partitions that are not known to be gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Left {
+    /// Of those before `next`, at most as many as one step takes.
+    begun: Vec<u32>,
+    next: u32,
+    count: u32,
+}
+
 /// What a step came to.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
-    /// More of the same deletion is left.
-    More,
+    /// More of the same deletion is left: these partitions.
+    More(Left),
     /// The deletion is done and its row is gone.
     Done,
 }
@@ -132,13 +144,13 @@ impl Purger {
             return Some(Duration::from_millis(wait_ms.unsigned_abs()));
         }
         match self.step(&key, &pending).await {
-            Ok((Step::Done, _)) => {
+            Ok(Step::Done) => {
                 self.pending.lock().remove(&key);
                 let DeletionRow { topic_id, topic, .. } = pending.row;
                 tracing::info!(topic = %topic.name, id = %topic_id, "deleted topic's bytes are gone");
             }
-            Ok((Step::More, next_partition)) => self.change(&key, |pending| {
-                pending.next_partition = next_partition;
+            Ok(Step::More(left)) => self.change(&key, |pending| {
+                pending.left = left;
                 pending.failures = 0;
                 // Behind the others that are due, so that each gets its turn.
                 pending.due = now;
@@ -164,16 +176,22 @@ impl Purger {
         }
     }
 
-    async fn step(&self, key: &Bytes, pending: &Pending) -> Result<(Step, u32), StorageError> {
+    async fn step(&self, key: &Bytes, pending: &Pending) -> Result<Step, StorageError> {
         let DeletionRow { topic_id, topic, .. } = &pending.row;
-        let mut next = pending.next_partition;
-        if next < topic.partition_count {
+        let mut left = pending.left.clone();
+        left.take(STEP_PARTITIONS);
+        if !left.begun.is_empty() {
             let store = self.engines.store(&topic.engine)?;
-            let partition = PartitionId::new(*topic_id, PartitionIndex::new(next));
-            if store.remove_some(partition, STEP).await? == Removal::Done {
-                next += 1;
-            }
-            return Ok((Step::More, next));
+            let budget = ByteCount::new(STEP.get() / left.begun.len() as u64);
+            let removals = left.begun.iter().map(|index| {
+                store.remove_some(PartitionId::new(*topic_id, PartitionIndex::new(*index)), budget)
+            });
+            // All have ended before the first failure counts: none is cut short.
+            let removals = join_all(removals).await;
+            let removals = removals.into_iter().collect::<Result<Vec<_>, _>>()?;
+            let mut removals = removals.into_iter();
+            left.begun.retain(|_| removals.next() != Some(Removal::Done));
+            return Ok(Step::More(left));
         }
         // How far groups have read goes with what they read.
         self.groups.forget_topic(*topic_id).await.map_err(|Unavailable| {
@@ -181,7 +199,7 @@ impl Purger {
         })?;
         let batch = MetaBatch::new().delete(Table::Deletions, key.clone());
         match self.meta.commit(batch).await {
-            Ok(()) => Ok((Step::Done, next)),
+            Ok(()) => Ok(Step::Done),
             Err(CommitError::Storage(error)) => Err(error),
             Err(CommitError::Unexpected { .. }) => {
                 panic!("a commit without expectations can't miss one")
@@ -190,10 +208,21 @@ impl Purger {
     }
 }
 
+impl Left {
+    /// Begins with further ones until `max` are begun.
+    fn take(&mut self, max: usize) {
+        while self.begun.len() < max && self.next < self.count {
+            self.begun.push(self.next);
+            self.next += 1;
+        }
+    }
+}
+
 impl Pending {
-    const fn new(row: DeletionRow) -> Self {
+    fn new(row: DeletionRow) -> Self {
         let due = row.not_before;
-        Self { row, next_partition: 0, due, failures: 0 }
+        let left = Left { begun: Vec::new(), next: 0, count: row.topic.partition_count };
+        Self { row, left, due, failures: 0 }
     }
 
     fn back_off(&mut self, now: Timestamp) {

@@ -20,6 +20,7 @@ use crate::registry::Registry;
 use crate::rows::Rows;
 use crate::segment::SegmentStore;
 use crate::space::SpaceGauge;
+use crate::store::Ending;
 use crate::sweeper::{self, Sweeper};
 use crate::unsound::Unsound;
 
@@ -53,6 +54,7 @@ pub(crate) struct Shared {
     pub(crate) checkpoints: Checkpoints,
     pub(crate) logs: Arc<Registry>,
     pub(crate) unsound: Unsound,
+    pub(crate) ending: Ending,
     /// One opener, or remover, at a time; also while its blocking part outlives a caller that went away.
     opening: Arc<tokio::sync::Mutex<()>>,
     pub(crate) space: SpaceGauge,
@@ -93,6 +95,7 @@ impl FileEngine {
             checkpoints: Checkpoints::default(),
             logs: Arc::new(Registry::default()),
             unsound: Unsound::default(),
+            ending: Ending::default(),
             opening: Arc::default(),
             space: SpaceGauge::new(config.reserve, &*disk),
             sweeper,
@@ -104,7 +107,7 @@ impl FileEngine {
         let committer = Committer::new(Arc::clone(&shared), writer);
         let for_checkpoints = Arc::clone(&shared);
         // The folder stays locked for as long as one of them may write.
-        let (for_commit, for_checkpoint) = (Arc::clone(&lock), lock);
+        let (for_commit, for_sweep, for_checkpoint) = (Arc::clone(&lock), Arc::clone(&lock), lock);
         // The order in which they are joined: whoever asks before whoever answers.
         let mut threads = Vec::new();
         threads.push(spawn("checkpoint", move || {
@@ -118,8 +121,10 @@ impl FileEngine {
             committer.run();
             drop(for_commit);
         })?);
-        // Ends when the last handle is gone and `Shared` with it; nothing waits for it.
-        drop(spawn("sweep", move || sweeper::run(&to_sweep))?);
+        threads.push(spawn("sweep", move || {
+            sweeper::run(&to_sweep);
+            drop(for_sweep);
+        })?);
         let running =
             Arc::new(Running { shared: Arc::clone(&shared), threads: Mutex::new(threads) });
         Ok((Arc::new(Self { shared, running }), recovered.report))
@@ -146,6 +151,7 @@ impl Running {
         self.shared.queue.close(StorageError::new(ErrorKind::Closed, "file engine is closed"));
         self.shared.checkpoints.stop();
         self.shared.queue.stop();
+        self.shared.sweeper.stop();
         let threads: Vec<_> = self.threads.lock().drain(..).collect();
         let this = std::thread::current().id();
         // A listener that let go of the last handle runs on one of them: it can't wait for itself.

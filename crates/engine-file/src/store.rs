@@ -1,8 +1,10 @@
 //! Opening, listing, checking and removing logs.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use strandline_model::{ByteCount, LeaderEpoch, Offset, PartitionId};
 use strandline_storage::{
     BoxFuture, ErrorKind, Finding, Found, LogStore, OpenLog, Opened, Removal, Space, StorageError,
@@ -89,8 +91,7 @@ impl LogStore for FileEngine {
         Box::pin(async move {
             self.shared.wait_until_sound(id).await;
             self.shared.check_open()?;
-            let turn = self.shared.turn().await;
-            self.shared.remove_some(id, budget, &turn).await
+            self.shared.remove_some(id, budget).await
         })
     }
 
@@ -251,8 +252,12 @@ impl Shared {
         &self,
         id: PartitionId,
         budget: ByteCount,
-        turn: &Turn,
     ) -> Result<Removal, StorageError> {
+        let turn = self.turn().await;
+        // Whoever waits for the checkpoint has no turn: nobody begins the same removal again behind it.
+        let Some(_ending) = self.ending.begin(id) else {
+            return Ok(Removal::Remaining(ByteCount::new(BLOCK_BYTES)));
+        };
         let is_marked = self.rows.read().is_removed(id);
         if !is_marked {
             self.close_for_removal(id).await?;
@@ -265,7 +270,7 @@ impl Shared {
         self.unsound.check(id, self.unsound.count(id))?;
         // Freeing less than a block frees nothing.
         let budget = budget.max(ByteCount::new(BLOCK_BYTES));
-        let (store, held) = (Arc::clone(&self.segments), Arc::clone(turn));
+        let (store, held) = (Arc::clone(&self.segments), Arc::clone(&turn));
         let removal = blocking(move || {
             let removal = store.remove_some(id, budget);
             drop(held);
@@ -274,13 +279,14 @@ impl Shared {
         if let Removal::Remaining(bytes) = removal.await? {
             return Ok(Removal::Remaining(bytes));
         }
-        if had_bytes {
-            self.finish_removal(id).await?;
+        let _turn = if had_bytes {
+            self.finish_removal(id, turn).await?
         } else {
             // No row, and no journal, names the log: it is enough that its files stay gone.
             let store = Arc::clone(&self.segments);
             blocking(move || store.sync_removal(id)).await?;
-        }
+            turn
+        };
         self.logs.forget(id);
         self.unsound.forget(id);
         Ok(Removal::Done)
@@ -298,7 +304,10 @@ impl Shared {
     }
 
     /// All files are gone: the rows go, and the mark last, when the journal names the log no more.
-    async fn finish_removal(&self, id: PartitionId) -> Result<(), StorageError> {
+    ///
+    /// The turn is given back while this waits for the checkpoint, so that other removals come to wait
+    /// for the same one; the mark keeps openers away.
+    async fn finish_removal(&self, id: PartitionId, turn: Turn) -> Result<Turn, StorageError> {
         let rows = self.rows.read().keys_of(id);
         let (mark, others): (Vec<_>, Vec<_>) =
             rows.into_iter().partition(|(table, _)| *table == tables::REMOVALS);
@@ -309,8 +318,11 @@ impl Shared {
         if !others.is_empty() {
             self.change(deletions(others)).await?;
         }
+        drop(turn);
         self.checkpoints.done(StopMark::Running).await?;
-        self.change(deletions(mark)).await
+        let turn = self.turn().await;
+        self.change(deletions(mark)).await?;
+        Ok(turn)
     }
 
     /// Commits changes of the engine's own rows.
@@ -326,6 +338,30 @@ impl Shared {
         };
         self.queue.push(Item::Change(change))?;
         await_change(answer).await.map_err(without_expectations)
+    }
+}
+
+/// Logs of which somebody carries out the removal.
+#[derive(Debug, Default)]
+pub(crate) struct Ending(Mutex<BTreeSet<PartitionId>>);
+
+impl Ending {
+    /// `None` while somebody else does.
+    fn begin(&self, id: PartitionId) -> Option<EndingGuard<'_>> {
+        let is_first = self.0.lock().insert(id);
+        is_first.then(|| EndingGuard { ending: self, id })
+    }
+}
+
+/// Whoever carries out a removal, until it has an answer or goes away.
+struct EndingGuard<'a> {
+    ending: &'a Ending,
+    id: PartitionId,
+}
+
+impl Drop for EndingGuard<'_> {
+    fn drop(&mut self) {
+        self.ending.0.lock().remove(&self.id);
     }
 }
 

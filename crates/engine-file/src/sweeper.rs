@@ -1,9 +1,11 @@
 //! A thread that removes the files of dropped segments, in steps that never stall the device.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use strandline_model::ByteCount;
 use strandline_storage::Removal;
 
@@ -16,26 +18,49 @@ const TURN: ByteCount = ByteCount::mib(64);
 /// How long a segment in use is left alone before it is tried again.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Where logs are handed to the thread. The thread ends when this is dropped.
+/// Where logs are handed to the thread.
 #[derive(Debug)]
-pub(crate) struct Sweeper(SyncSender<Arc<SegmentLog>>);
+pub(crate) struct Sweeper {
+    /// `None` once it is stopped.
+    queue: Mutex<Option<SyncSender<Arc<SegmentLog>>>>,
+    is_stopped: Arc<AtomicBool>,
+}
+
+/// The thread's end of it.
+#[derive(Debug)]
+pub(crate) struct ToSweep {
+    queue: Receiver<Arc<SegmentLog>>,
+    is_stopped: Arc<AtomicBool>,
+}
 
 impl Sweeper {
-    pub(crate) fn new() -> (Self, Receiver<Arc<SegmentLog>>) {
-        let (sender, receiver) = mpsc::sync_channel(WAITING_MAX);
-        (Self(sender), receiver)
+    pub(crate) fn new() -> (Self, ToSweep) {
+        let (sender, queue) = mpsc::sync_channel(WAITING_MAX);
+        let is_stopped = Arc::new(AtomicBool::new(false));
+        let to_sweep = ToSweep { queue, is_stopped: Arc::clone(&is_stopped) };
+        (Self { queue: Mutex::new(Some(sender)), is_stopped }, to_sweep)
     }
 
     pub(crate) fn sweep(&self, log: &Arc<SegmentLog>) {
-        // A full queue: see `WAITING_MAX`.
-        drop(self.0.try_send(Arc::clone(log)));
+        if let Some(queue) = &*self.queue.lock() {
+            // A full queue: see `WAITING_MAX`.
+            drop(queue.try_send(Arc::clone(log)));
+        }
+    }
+
+    /// Ends the thread after the turn that it is in. What is not removed then is found when its log is
+    /// opened again.
+    pub(crate) fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
+        drop(self.queue.lock().take());
     }
 }
 
 /// The thread. Logs whose segments are in use wait in a list of its own.
-pub(crate) fn run(waiting: &Receiver<Arc<SegmentLog>>) {
+pub(crate) fn run(to_sweep: &ToSweep) {
+    let ToSweep { queue: waiting, is_stopped } = to_sweep;
     let mut unfinished: Vec<Arc<SegmentLog>> = Vec::new();
-    loop {
+    while !is_stopped.load(Ordering::Relaxed) {
         let next = if unfinished.is_empty() {
             waiting.recv().map_err(|_| mpsc::RecvTimeoutError::Disconnected)
         } else {
@@ -50,14 +75,17 @@ pub(crate) fn run(waiting: &Receiver<Arc<SegmentLog>>) {
             Err(mpsc::RecvTimeoutError::Timeout) => {}
             Err(mpsc::RecvTimeoutError::Disconnected) => return,
         }
-        unfinished.retain(|log| match log.remove_dropped(TURN) {
-            Ok(Removal::Done) => false,
-            // A log that nobody has open any more is swept when it is opened again.
-            Ok(Removal::Remaining(_)) => Arc::strong_count(log) > 1,
-            Err(error) => {
-                tracing::warn!(%error, log = %log.id(), "dropped segment stays");
-                false
-            }
+        unfinished.retain(|log| {
+            !is_stopped.load(Ordering::Relaxed)
+                && match log.remove_dropped(TURN) {
+                    Ok(Removal::Done) => false,
+                    // A log that nobody has open any more is swept when it is opened again.
+                    Ok(Removal::Remaining(_)) => Arc::strong_count(log) > 1,
+                    Err(error) => {
+                        tracing::warn!(%error, log = %log.id(), "dropped segment stays");
+                        false
+                    }
+                }
         });
     }
 }

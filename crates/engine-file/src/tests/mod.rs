@@ -5,6 +5,7 @@ mod direct;
 mod durability;
 mod failure;
 mod panic;
+mod removal;
 mod room;
 mod space;
 mod start;
