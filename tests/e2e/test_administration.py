@@ -4,19 +4,27 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from broker import ApacheKafka, Broker
+from broker import ApacheKafka, Broker, Strandline
 from clients import QUIET, Record, bounds, create_topic, produce, topic_names
 from command import done, found, refused, strandline
 from confluent_kafka import Consumer
+from conftest import PEER, close
 from deadline import wait_until
 
 
+# Some also run against Apache Kafka: the commands work with other people's brokers.
+ALSO_KAFKA = pytest.mark.parametrize("cluster", ["strandline", "kafka"], indirect=True)
+# What Strandline does not serve yet.
+ONLY_KAFKA = pytest.mark.parametrize("cluster", ["kafka"], indirect=True)
+
+
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """Apache Kafka: what works there works with other people's brokers."""
-    kafka = ApacheKafka(tmp_path_factory.mktemp("kafka"), {"group.initial.rebalance.delay.ms": "0"}).start()
-    yield kafka
-    kafka.close()
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    kind = {"strandline": Strandline, "kafka": ApacheKafka}[getattr(request, "param", PEER)]
+    broker = kind(tmp_path_factory.mktemp("cluster"), {"group.initial.rebalance.delay.ms": "0"}).start()
+    yield broker
+    # Kafka's own log has errors in the ordinary course of things.
+    close(broker) if kind is Strandline else broker.close()
 
 
 @pytest.fixture
@@ -53,7 +61,11 @@ def offset_of(cluster: Broker, group: str, topic: str, partition: int = 0) -> in
     return offsets.get((topic, partition))
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize(
+    ("cluster", "protocol"),
+    [("strandline", "classic"), ("kafka", "classic"), ("kafka", "consumer")],
+    indirect=["cluster"],
+)
 def test_a_group_with_members_is_told_of_and_refused(cluster: Broker, orders: str, protocol: str) -> None:
     group = f"g-{orders}"
     consumer = member(cluster, group, orders, protocol)
@@ -81,6 +93,7 @@ def test_a_group_with_members_is_told_of_and_refused(cluster: Broker, orders: st
         consumer.close()
 
 
+@ALSO_KAFKA
 def test_an_empty_group_is_moved_everywhere(cluster: Broker, orders: str) -> None:
     group = f"g-{orders}"
     done("group", "seek", group, "--to", "start", "-t", f"{orders}:0", "--yes", broker=cluster)
@@ -147,6 +160,7 @@ def test_lag_is_what_kafkas_own_tool_says(cluster: Broker, orders: str, kafka_to
     assert ours == theirs and ours[0] == (3, 10, 7)
 
 
+@ONLY_KAFKA
 def test_a_topic_is_trimmed(cluster: Broker, orders: str) -> None:
     plan = found("topic", "trim", orders, "--before", "@-10m", "--dry-run", broker=cluster)
     assert [(cut["new_start_offset"], cut["records"]) for cut in plan] == [(5, 5), (0, 0)]
@@ -166,6 +180,7 @@ def test_offsets_of_a_topic(cluster: Broker, orders: str) -> None:
     assert (second["high_watermark"], second["newest_offset"], second["at_offset"]) == (0, None, 0)
 
 
+@ONLY_KAFKA
 def test_a_topic_is_altered_and_grows(cluster: Broker, orders: str) -> None:
     [tried] = found("topic", "alter", orders, "-c", "retention.ms=1d", "--dry-run", broker=cluster)
     assert (tried["changed"], tried["configs"][0]["value"]) == (False, "86400000")
@@ -185,6 +200,7 @@ def test_a_topic_is_altered_and_grows(cluster: Broker, orders: str) -> None:
     assert "INVALID_PARTITIONS" in refused(1, "topic", "add-partitions", orders, "-p", "2", broker=cluster)
 
 
+@ONLY_KAFKA
 def test_configs_of_brokers_and_groups_are_set_and_unset(cluster: Broker, topic_name: str) -> None:
     info = found("cluster", "info", broker=cluster)
     node = info["nodes"][0]["node_id"]
@@ -201,6 +217,7 @@ def test_configs_of_brokers_and_groups_are_set_and_unset(cluster: Broker, topic_
         assert entries.get(key, {}).get("source") != resource.split(":")[0]
 
 
+@ALSO_KAFKA
 def test_the_cluster_says_what_it_is(cluster: Broker, orders: str) -> None:
     info = found("cluster", "info", broker=cluster)
     [node] = info["nodes"]

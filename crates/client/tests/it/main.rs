@@ -5,3 +5,4 @@
 mod fake;
 mod hostile;
 mod negotiation;
+mod old_broker;
