@@ -30,7 +30,7 @@ mod queue;
 mod recovery;
 mod registry;
 mod rows;
-pub mod segment;
+mod segment;
 mod snapshot;
 mod space;
 mod store;

@@ -7,8 +7,7 @@ use strandline_model::{LeaderEpoch, Offset, PartitionId, PartitionIndex, Timesta
 use strandline_storage::{Finding, Table};
 
 use crate::bytes::Fields;
-use crate::segment::SegmentFacts;
-use crate::segment::name::rescue_name;
+use crate::segment::{SegmentFacts, rescue_name};
 
 /// The persisted number of a table, of the metadata store (below 128) or of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -97,6 +97,7 @@ impl Committer {
                     }
                     self.compose();
                     self.commit();
+                    self.builder.release();
                 }
                 Found::Nothing => self.sync_published(),
                 Found::Stop => break,

@@ -74,6 +74,11 @@ pub(crate) enum Entry {
     Checkpoint(GroupSequence),
 }
 
+/// Room that is kept from group to group. Reached: the next large group asks for its own again.
+const KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// The same, of pieces.
+const KEPT_PIECES_MAX: usize = 16 * 1024;
+
 /// A group under construction. Reused from group to group.
 #[derive(Debug, Default)]
 pub(crate) struct GroupBuilder {
@@ -98,6 +103,18 @@ impl GroupBuilder {
         self.length = 0;
         self.entries_count = 0;
         self.push(&[0; GROUP_HEADER_BYTES]);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.small.capacity()
+    }
+
+    /// Lets go of what it carried, and of the room that only a very large group needed.
+    pub(crate) fn release(&mut self) {
+        self.begin();
+        self.small.shrink_to(KEPT_BYTES_MAX);
+        self.pieces.shrink_to(KEPT_PIECES_MAX);
     }
 
     pub(crate) const fn is_empty(&self) -> bool {

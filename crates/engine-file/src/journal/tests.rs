@@ -296,3 +296,14 @@ fn spare_files_are_what_a_journal_leaves() {
     assert!(spare.iter().all(|SpareFile { slot, bytes, .. }| slot.0 < next_slot && *bytes > 0));
     assert!(spare.len() >= 2);
 }
+
+#[test]
+fn a_builder_lets_go_of_what_a_very_large_group_needed() {
+    let mut builder = GroupBuilder::default();
+    builder.begin();
+    builder.put(TableNumber(1), b"key", &vec![7; 32 * 1024 * 1024]);
+    assert!(builder.held_bytes() >= 32 * 1024 * 1024);
+    builder.release();
+    assert!(builder.held_bytes() <= 8 * 1024 * 1024, "{}", builder.held_bytes());
+    assert!(builder.is_empty());
+}

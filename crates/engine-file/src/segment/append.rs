@@ -58,7 +58,7 @@ enum Source {
 
 /// Why [`SegmentLog::write_durably`] failed.
 #[derive(Debug)]
-pub enum DurableWriteError {
+pub(crate) enum DurableWriteError {
     /// The batches were not written. Nothing else is hit.
     Write(StorageError),
     /// The file of a segment was not synced: with the batches maybe what was written to it before is
@@ -89,7 +89,7 @@ impl SegmentLog {
     ///
     /// # Panics
     /// When `batches` do not begin where the batches placed before them ended.
-    pub fn place(&self, batches: &SealedBatches) -> Result<Placement, StorageError> {
+    pub(crate) fn place(&self, batches: &SealedBatches) -> Result<Placement, StorageError> {
         let mut state = self.state.lock();
         state.check_alive()?;
         assert_eq!(batches.base_offset(), state.cursor.end, "batches are placed without a hole");
@@ -106,7 +106,7 @@ impl SegmentLog {
     }
 
     /// Lets the next placement begin a new segment. Does nothing when it will anyway.
-    pub fn roll(&self) {
+    pub(crate) fn roll(&self) {
         let mut state = self.state.lock();
         state.cursor.active = None;
         // What was placed but not written is sealed by the write that begins the next segment.
@@ -121,14 +121,14 @@ impl SegmentLog {
     /// Called by one thread at a time, in the order of placement. In recovery the placements come
     /// from the journal instead. When it fails, some of the batches may be written, none of those
     /// that follow will be, and the log is to be opened again.
-    pub fn write(&self, appends: &[Append<'_>]) -> Result<(), StorageError> {
+    pub(crate) fn write(&self, appends: &[Append<'_>]) -> Result<(), StorageError> {
         self.write_runs(&mut self.writer.lock(), Source::Memory, appends)?;
         Ok(())
     }
 
     /// As [`write`](Self::write), and all of it is durable when this returns, with the names of its
     /// files.
-    pub fn write_durably(&self, appends: &[Append<'_>]) -> Result<(), DurableWriteError> {
+    pub(crate) fn write_durably(&self, appends: &[Append<'_>]) -> Result<(), DurableWriteError> {
         let mut growing = self.writer.lock();
         let files = self
             .write_runs(&mut growing, Source::Memory, appends)
@@ -140,7 +140,7 @@ impl SegmentLog {
     /// Takes note of batches that an earlier run wrote where they were placed, and synced. The
     /// caller has compared them with what is there. For recovery, in the place of
     /// [`write`](Self::write).
-    pub fn adopt(&self, appends: &[Append<'_>]) -> Result<(), StorageError> {
+    pub(crate) fn adopt(&self, appends: &[Append<'_>]) -> Result<(), StorageError> {
         self.write_runs(&mut self.writer.lock(), Source::Segment, appends)?;
         Ok(())
     }

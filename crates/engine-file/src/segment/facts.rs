@@ -5,7 +5,7 @@ use strandline_records::SealedBatches;
 
 /// What a segment holds, as the engine's rows keep it: enough to open a log without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SegmentFacts {
+pub(crate) struct SegmentFacts {
     /// The offset of its first record, and its name.
     pub base_offset: Offset,
     /// Bytes of its batches: how much of the file is believed.
@@ -22,7 +22,7 @@ pub struct SegmentFacts {
 
 impl SegmentFacts {
     /// Of a segment that `batches` begin, before they are in it.
-    pub fn begun_by(batches: &SealedBatches) -> Self {
+    pub(crate) fn begun_by(batches: &SealedBatches) -> Self {
         Self {
             base_offset: batches.base_offset(),
             bytes: 0,
@@ -34,7 +34,7 @@ impl SegmentFacts {
     }
 
     /// With `batches` behind what was there.
-    pub fn add(&mut self, batches: &SealedBatches) {
+    pub(crate) fn add(&mut self, batches: &SealedBatches) {
         self.bytes += batches.size().get();
         self.next_offset = batches.next_offset();
         self.max_timestamp = self.max_timestamp.max(batches.max_timestamp());
@@ -44,7 +44,7 @@ impl SegmentFacts {
 
 /// Where batches go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Placement {
+pub(crate) struct Placement {
     /// The base offset of the segment.
     pub segment: Offset,
     /// The byte in it. 0: the batches begin the segment, and the one before it is sealed.
@@ -53,7 +53,7 @@ pub struct Placement {
 
 /// Batches and where they go.
 #[derive(Clone, Copy, Debug)]
-pub struct Append<'a> {
+pub(crate) struct Append<'a> {
     /// Where.
     pub place: Placement,
     /// What.

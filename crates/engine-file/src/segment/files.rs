@@ -197,11 +197,6 @@ impl Files {
         self.state.lock().unsynced.len()
     }
 
-    pub(super) fn unsynced_bytes(&self) -> u64 {
-        let state = self.state.lock();
-        state.unsynced.values().map(|unsynced| unsynced.range.end - unsynced.range.start).sum()
-    }
-
     #[cfg(test)]
     pub(super) fn open_count(&self) -> usize {
         self.state.lock().open.len()

@@ -18,7 +18,7 @@ use super::store::SegmentStore;
 /// The writer [places](Self::place) batches, in order, and [writes](Self::write) them where they were
 /// placed, in the same order. After a failed write the log takes no more: it is to be opened again.
 #[derive(Debug)]
-pub struct SegmentLog {
+pub(crate) struct SegmentLog {
     pub(super) store: Arc<SegmentStore>,
     pub(super) id: PartitionId,
     /// While a journal is replayed: the first segment that may hold more than is known of it.
@@ -45,36 +45,36 @@ pub(super) struct State {
 
 impl SegmentLog {
     /// Whose log it is.
-    pub const fn id(&self) -> PartitionId {
+    pub(crate) const fn id(&self) -> PartitionId {
         self.id
     }
 
     /// The offset after the last record that is in its segment.
-    pub fn written_end(&self) -> Offset {
+    pub(crate) fn written_end(&self) -> Offset {
         self.state.lock().written_end
     }
 
     /// The segments, oldest first.
-    pub fn chunks(&self) -> Vec<ChunkInfo> {
+    pub(crate) fn chunks(&self) -> Vec<ChunkInfo> {
         let infos = self.segments().into_iter().map(|segment| segment.info());
         infos.filter(|info| info.bytes > ByteCount::ZERO).collect()
     }
 
     /// What the engine is to remember of the segments, oldest first.
-    pub fn facts(&self) -> Vec<SegmentFacts> {
+    pub(crate) fn facts(&self) -> Vec<SegmentFacts> {
         let facts = self.segments().into_iter().map(|segment| segment.facts());
         facts.filter(|facts| facts.bytes > 0).collect()
     }
 
     /// Takes new settings from the next placement on.
-    pub fn configure(&self, settings: LogSettings) {
+    pub(crate) fn configure(&self, settings: LogSettings) {
         self.state.lock().settings = settings;
     }
 
     /// Brings the index of the last segment into memory if it is not there, and saves what its files
     /// lack, if that is worth a write. Derived data: errors only cost time when the log is opened
     /// again. To be called at checkpoints and before a clean stop, by a thread that may block.
-    pub fn save_index(&self) {
+    pub(crate) fn save_index(&self) {
         let last = self.state.lock().segments.back().map(Arc::clone);
         if let Some(last) = last {
             let interval = self.search().interval;

@@ -23,7 +23,7 @@ mod index;
 mod index_file;
 mod live;
 mod log;
-pub(crate) mod name;
+mod name;
 mod read;
 mod recover;
 mod removal;
@@ -38,10 +38,10 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
-pub use append::DurableWriteError;
-pub use facts::{Append, Placement, SegmentFacts};
-pub use log::SegmentLog;
-pub use rescue::RescueFile;
-pub use store::{SegmentOptions, SegmentStore};
-pub use sync::{SyncFailure, SyncWork};
-pub use verify::Scan;
+pub(crate) use append::DurableWriteError;
+pub(crate) use facts::{Append, Placement, SegmentFacts};
+pub(crate) use log::SegmentLog;
+pub(crate) use name::rescue_name;
+pub(crate) use rescue::RescueFile;
+pub(crate) use store::{SegmentOptions, SegmentStore};
+pub(crate) use sync::{SyncFailure, SyncWork};

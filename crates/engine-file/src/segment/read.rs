@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use strandline_model::{Offset, Timestamp};
-use strandline_storage::{BatchBytes, BatchInfo, ErrorKind, Minimum, ReadLimit, StorageError};
+use strandline_storage::{BatchBytes, BatchInfo, Minimum, ReadLimit, StorageError};
 
 use super::live::Segment;
 use super::log::SegmentLog;
@@ -19,7 +19,7 @@ impl SegmentLog {
     /// [`Minimum::Nothing`] lets it. `upto` must not lie past the written end. The caller checks
     /// `from` against the log start, before the read and again when it fails: `Missing` says that
     /// segments were removed meanwhile.
-    pub fn read(
+    pub(crate) fn read(
         &self,
         from: Offset,
         upto: Offset,
@@ -52,7 +52,12 @@ impl SegmentLog {
     /// for readers that follow the log or go on where they stopped. Never waits for the disk.
     ///
     /// `None`: ask [`read`](Self::read), where blocking is allowed.
-    pub fn read_at_once(&self, from: Offset, upto: Offset, limit: ReadLimit) -> Option<BatchBytes> {
+    pub(crate) fn read_at_once(
+        &self,
+        from: Offset,
+        upto: Offset,
+        limit: ReadLimit,
+    ) -> Option<BatchBytes> {
         let Some(segment) = self.segments_between(from, upto, 1).pop() else {
             return Some(BatchBytes::empty());
         };
@@ -99,7 +104,7 @@ impl SegmentLog {
     }
 
     /// The first batch with an offset in `from..upto` whose newest timestamp is at least `at`. Blocks.
-    pub fn find_timestamp(
+    pub(crate) fn find_timestamp(
         &self,
         at: Timestamp,
         from: Offset,
@@ -116,27 +121,13 @@ impl SegmentLog {
         Ok(None)
     }
 
-    /// The header of the batch that holds `offset`, or of the next one. Blocks.
-    pub fn find_offset(&self, offset: Offset) -> Result<Option<BatchInfo>, StorageError> {
-        let Some(segment) = self.segments_between(offset, self.written_end(), 1).pop() else {
-            return Ok(None);
-        };
-        let position = segment.locate(self.search(), offset)?;
-        let Some(batch) = segment.header_at(self.search(), position)? else { return Ok(None) };
-        let Some(leader_epoch) = batch.leader_epoch else {
-            let message = format!("batch has no epoch. log=`{}`, offset=`{offset}`", self.id);
-            return Err(StorageError::new(ErrorKind::Corrupt, message));
-        };
-        Ok(Some(BatchInfo {
-            base_offset: batch.base_offset,
-            next_offset: batch.next_offset,
-            max_timestamp: batch.max_timestamp.unwrap_or_default(),
-            leader_epoch,
-        }))
-    }
-
     /// The first `max` segments that hold offsets of `from..upto`, in order.
-    fn segments_between(&self, from: Offset, upto: Offset, max: usize) -> Vec<Arc<Segment>> {
+    pub(super) fn segments_between(
+        &self,
+        from: Offset,
+        upto: Offset,
+        max: usize,
+    ) -> Vec<Arc<Segment>> {
         if from >= upto {
             return Vec::new();
         }

@@ -107,7 +107,7 @@ impl SegmentLog {
 
     /// Cuts and removes what is there beyond what the replay named. What it named is known then, and
     /// durable after the next sync.
-    pub fn end_replay(&self) -> Result<Vec<SegmentFacts>, StorageError> {
+    pub(crate) fn end_replay(&self) -> Result<Vec<SegmentFacts>, StorageError> {
         let (facts, settings) = (self.facts(), self.state.lock().settings.clone());
         let replayed = facts.iter().filter(|facts| Some(facts.base_offset) >= self.replayed_from);
         for facts in replayed {
@@ -184,7 +184,7 @@ impl SegmentStore {
     }
 
     /// The bytes that stand somewhere in a segment; `None` when its file is gone or ends before.
-    pub fn bytes_at(
+    pub(crate) fn bytes_at(
         &self,
         id: PartitionId,
         place: Placement,

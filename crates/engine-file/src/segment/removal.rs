@@ -28,7 +28,7 @@ impl SegmentLog {
     ///
     /// Their files go by [`remove_dropped`](Self::remove_dropped). The caller has made the new log
     /// start durable.
-    pub fn drop_below(&self, log_start: Offset) -> usize {
+    pub(crate) fn drop_below(&self, log_start: Offset) -> usize {
         let mut state = self.state.lock();
         let mut count = 0;
         while state.segments.front().is_some_and(|segment| {
@@ -52,7 +52,7 @@ impl SegmentLog {
     }
 
     /// Removes up to `budget` bytes of dropped segments, oldest first; says what is left. Blocks.
-    pub fn remove_dropped(&self, budget: ByteCount) -> Result<Removal, StorageError> {
+    pub(crate) fn remove_dropped(&self, budget: ByteCount) -> Result<Removal, StorageError> {
         let mut budget = budget.get().max(1);
         let dropped: Vec<_> = self.state.lock().dropped.iter().map(Arc::clone).collect();
         let mut left = 0;
@@ -88,7 +88,11 @@ impl SegmentStore {
     /// Idempotent and resumable. `Done` means that names are gone; it is durable once the next
     /// [`SyncWork`](super::SyncWork) or [`sync_removal`](Self::sync_removal) ran. While somebody reads a segment, it stays and counts as
     /// remaining.
-    pub fn remove_some(&self, id: PartitionId, budget: ByteCount) -> Result<Removal, StorageError> {
+    pub(crate) fn remove_some(
+        &self,
+        id: PartitionId,
+        budget: ByteCount,
+    ) -> Result<Removal, StorageError> {
         let mut budget = budget.get().max(1);
         let mut left = 0;
         for key in self.files_of(id)? {
@@ -119,7 +123,7 @@ impl SegmentStore {
 
     /// Makes it durable that [`remove_some`](Self::remove_some) was `Done`, for a log that nothing but
     /// its files knew. Blocks.
-    pub fn sync_removal(&self, id: PartitionId) -> Result<(), StorageError> {
+    pub(crate) fn sync_removal(&self, id: PartitionId) -> Result<(), StorageError> {
         for folder in [topic_dir(id.topic_id), LOGS.into()] {
             match self.disk.sync_dir(&folder) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -26,7 +26,7 @@ impl SegmentStore {
     /// `belongs` says whether a batch, whose checksum and place are right, is the one that was written
     /// there last. Nobody writes to the segment meanwhile; who reads it may go on. After an error the
     /// file may be the old one or the copy, and the journal is all that can be trusted.
-    pub fn replace(
+    pub(crate) fn replace(
         &self,
         id: PartitionId,
         facts: &SegmentFacts,

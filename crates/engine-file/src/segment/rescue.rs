@@ -13,7 +13,7 @@ use crate::disk::{DiskFile, OpenMode};
 
 /// Batches of a damaged log, one behind another, beside its segments.
 #[derive(Debug)]
-pub struct RescueFile {
+pub(crate) struct RescueFile {
     file: Arc<dyn DiskFile>,
     path: PathBuf,
     end: u64,
@@ -22,7 +22,7 @@ pub struct RescueFile {
 impl SegmentStore {
     /// Makes the file for batches from `base_offset` on, empty, in place of one of that name that an
     /// earlier try left. Its name is durable after the next sync.
-    pub fn begin_rescue(
+    pub(crate) fn begin_rescue(
         &self,
         id: PartitionId,
         base_offset: Offset,
@@ -67,14 +67,14 @@ impl SegmentStore {
 
 impl RescueFile {
     /// Writes whole batches behind those before.
-    pub fn add(&mut self, batches: &[u8]) -> Result<(), StorageError> {
+    pub(crate) fn add(&mut self, batches: &[u8]) -> Result<(), StorageError> {
         self.file.write_at(self.end, &[batches]).map_err(|error| failed(&self.path, error))?;
         self.end += batches.len() as u64;
         Ok(())
     }
 
     /// Makes the batches durable.
-    pub fn sync(self) -> Result<(), StorageError> {
+    pub(crate) fn sync(self) -> Result<(), StorageError> {
         self.file.sync_data().map_err(|error| failed(&self.path, error))
     }
 }

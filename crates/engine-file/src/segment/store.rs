@@ -17,7 +17,7 @@ use crate::disk::{Disk, DiskFile, EntryKind, OpenMode};
 
 /// The bounds of all logs together. Tests use tiny ones.
 #[derive(Clone, Debug)]
-pub struct SegmentOptions {
+pub(crate) struct SegmentOptions {
     /// Files that are kept open. Reached: the one unused for longest is closed; unsynced files, and
     /// those somebody reads, stay open beyond the bound.
     pub open_files_max: usize,
@@ -34,7 +34,7 @@ pub struct SegmentOptions {
 
 impl SegmentOptions {
     /// The bounds that `serve` runs with.
-    pub const fn production() -> Self {
+    pub(crate) const fn production() -> Self {
         Self {
             open_files_max: 8192,
             cache_window: ByteCount::mib(512),
@@ -47,7 +47,7 @@ impl SegmentOptions {
 
 /// What the logs of one data directory share.
 #[derive(Debug)]
-pub struct SegmentStore {
+pub(crate) struct SegmentStore {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) files: Files,
     pub(super) window: Mutex<CacheWindow>,
@@ -58,7 +58,7 @@ pub struct SegmentStore {
 
 impl SegmentStore {
     /// The store of the logs below `logs/` of a disk. Touches nothing yet.
-    pub fn new(disk: Arc<dyn Disk>, options: SegmentOptions) -> Arc<Self> {
+    pub(crate) fn new(disk: Arc<dyn Disk>, options: SegmentOptions) -> Arc<Self> {
         let files = Files::new(Arc::clone(&disk), options.open_files_max);
         let window = Mutex::new(CacheWindow::default());
         Arc::new(Self { disk, files, window, replacing: Mutex::new(()), options })
@@ -72,7 +72,7 @@ impl SegmentStore {
     /// last segment's end only when the log was emptied. Nothing is made for a log without facts.
     ///
     /// `Corrupt` when a file that the facts name is missing or too short.
-    pub fn open(
+    pub(crate) fn open(
         self: &Arc<Self>,
         id: PartitionId,
         facts: Vec<SegmentFacts>,
@@ -84,7 +84,7 @@ impl SegmentStore {
 
     /// As [`open`](Self::open), but leaves what lies beyond the facts where it is: a journal is
     /// replayed that may name it ([`SegmentLog::adopt`]). [`SegmentLog::end_replay`] cuts the rest.
-    pub fn open_to_replay(
+    pub(crate) fn open_to_replay(
         self: &Arc<Self>,
         id: PartitionId,
         facts: Vec<SegmentFacts>,
@@ -95,7 +95,7 @@ impl SegmentStore {
     }
 
     /// Every partition that has a folder here, in order.
-    pub fn list(&self) -> Result<Vec<PartitionId>, StorageError> {
+    pub(crate) fn list(&self) -> Result<Vec<PartitionId>, StorageError> {
         let mut ids = Vec::new();
         for topic in self.dirs_in(Path::new(LOGS))? {
             let Ok(topic_id) = topic.parse() else { continue };
@@ -113,23 +113,18 @@ impl SegmentStore {
     ///
     /// For a checkpoint: what an append wrote is in the list when [`SegmentLog::write`] returned
     /// before this call.
-    pub fn take_unsynced(self: &Arc<Self>) -> SyncWork {
+    pub(crate) fn take_unsynced(self: &Arc<Self>) -> SyncWork {
         SyncWork::take(self)
     }
 
     /// Whether half of the files that may be open have unsynced bytes: it is time to sync.
-    pub fn has_many_unsynced(&self) -> bool {
+    pub(crate) fn has_many_unsynced(&self) -> bool {
         self.unsynced_files() >= self.options.open_files_max / 2
     }
 
     /// Files with unsynced bytes. At half of [`SegmentOptions::open_files_max`] a checkpoint is due.
-    pub fn unsynced_files(&self) -> usize {
+    pub(crate) fn unsynced_files(&self) -> usize {
         self.files.unsynced_count()
-    }
-
-    /// Bytes that are not synced.
-    pub fn unsynced_bytes(&self) -> ByteCount {
-        ByteCount::new(self.files.unsynced_bytes())
     }
 
     pub(super) fn open_file(&self, key: FileKey) -> io::Result<Arc<dyn DiskFile>> {

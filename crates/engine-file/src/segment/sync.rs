@@ -19,7 +19,7 @@ use crate::disk::DiskFile;
 /// Until it [ran](Self::run) nobody else knows that they are unsynced: dropping it is a bug.
 #[derive(Debug)]
 #[must_use = "what was taken is to be synced"]
-pub struct SyncWork {
+pub(crate) struct SyncWork {
     store: Arc<SegmentStore>,
     files: Vec<(FileKey, Unsynced)>,
     folders: Vec<PathBuf>,
@@ -28,7 +28,7 @@ pub struct SyncWork {
 /// Something that could not be synced. What it held may be lost in a crash however well it reads, and
 /// syncing again would not help.
 #[derive(Clone, Debug)]
-pub struct SyncFailure {
+pub(crate) struct SyncFailure {
     /// The segment whose file it is; `None` when it is a folder.
     pub segment: Option<(PartitionId, Offset)>,
     /// Why.
@@ -44,13 +44,8 @@ impl SyncWork {
         Self { store: Arc::clone(store), files, folders }
     }
 
-    /// How many files and folders there are.
-    pub fn count(&self) -> usize {
-        self.files.len() + self.folders.len()
-    }
-
     /// Syncs everything, first files, then folders. Blocks. Empty: all of it is durable now.
-    pub fn run(self) -> Vec<SyncFailure> {
+    pub(crate) fn run(self) -> Vec<SyncFailure> {
         let mut failures = Vec::new();
         let mut synced = Vec::with_capacity(self.files.len());
         for (key, unsynced) in self.files {

@@ -5,8 +5,8 @@ use bytes::BytesMut;
 use strandline_model::{
     ByteCount, LeaderEpoch, Offset, PartitionId, PartitionIndex, Timestamp, TopicId,
 };
-use strandline_records::{BatchBuilder, NewRecord, SealedBatches, TimestampType};
-use strandline_storage::{Durability, LogSettings, Minimum, ReadLimit};
+use strandline_records::{BatchBuilder, BatchHeader, NewRecord, SealedBatches, TimestampType};
+use strandline_storage::{Durability, LogSettings, Minimum, ReadLimit, StorageError};
 
 use super::{Append, SegmentFacts, SegmentLog, SegmentOptions, SegmentStore};
 use crate::disk::{Disk, TestDisk};
@@ -119,4 +119,12 @@ fn read_all(log: &SegmentLog, from: i64) -> Vec<u8> {
 
 fn bytes_of(batches: &[SealedBatches]) -> Vec<u8> {
     batches.iter().flat_map(|batches| batches.bytes().to_vec()).collect()
+}
+
+/// The header of the batch that holds `offset`, or of the next one, found as a read finds it.
+fn find_offset(log: &SegmentLog, offset: i64) -> Result<BatchHeader, StorageError> {
+    let offset = Offset::new(offset);
+    let segment = log.segments_between(offset, log.written_end(), 1).pop().unwrap();
+    let position = segment.locate(log.search(), offset)?;
+    Ok(segment.header_at(log.search(), position)?.unwrap())
 }

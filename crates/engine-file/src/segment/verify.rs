@@ -18,7 +18,7 @@ use crate::disk::{DiskFile, read_exact_at};
 
 /// What a file holds, read from it alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scan {
+pub(crate) struct Scan {
     /// The whole batches from its start on, as far as each follows the one before. Append times stand
     /// in no batch: both are the file's time of modification.
     pub facts: Option<SegmentFacts>,
@@ -28,7 +28,7 @@ pub struct Scan {
 
 impl SegmentStore {
     /// Reads the segment that begins at `base_offset` and checks every batch. Blocks.
-    pub fn scan(&self, id: PartitionId, base_offset: Offset) -> Result<Scan, StorageError> {
+    pub(crate) fn scan(&self, id: PartitionId, base_offset: Offset) -> Result<Scan, StorageError> {
         let key = FileKey::new(id, base_offset, FileKind::Log);
         let failed = |error| {
             StorageError::io(format!("scan segment. file=`{}`", key.path().display()), error)
@@ -53,7 +53,7 @@ impl SegmentStore {
     }
 
     /// Checks the segments of a log that is not open against `facts`. Blocks.
-    pub fn verify_closed(
+    pub(crate) fn verify_closed(
         &self,
         id: PartitionId,
         facts: &[SegmentFacts],
@@ -80,7 +80,7 @@ impl SegmentStore {
     }
 
     /// The base offsets of the segments that a partition has files of, in order. Blocks.
-    pub fn segments_of(&self, id: PartitionId) -> Result<Vec<Offset>, StorageError> {
+    pub(crate) fn segments_of(&self, id: PartitionId) -> Result<Vec<Offset>, StorageError> {
         let keys = self.files_of(id)?;
         let logs = keys.into_iter().filter(|key| key.kind == FileKind::Log);
         Ok(logs.map(|key| key.base_offset).collect())
@@ -89,7 +89,7 @@ impl SegmentStore {
 
 impl SegmentLog {
     /// Reads and checks everything of the log, changing nothing. Blocks.
-    pub fn verify(&self) -> Result<Vec<Finding>, StorageError> {
+    pub(crate) fn verify(&self) -> Result<Vec<Finding>, StorageError> {
         let mut findings = Vec::new();
         let segments = self.segments();
         // Asked before the folder and again after: files come and go meanwhile.

@@ -72,7 +72,7 @@ fn every_damage_of_an_index_is_repaired_and_never_changes_an_answer() {
             let log =
                 store.open(partition(0), facts.clone(), Offset::new(201), settings()).unwrap();
             for offset in (0..200).rev() {
-                let found = log.find_offset(Offset::new(offset)).unwrap().unwrap();
+                let found = find_offset(&log, offset).unwrap();
                 assert_eq!(found.base_offset.get(), offset, "{name} {damage}");
                 let at = Timestamp::from_millis(offset);
                 let by_time = log.find_timestamp(at, Offset::ZERO, Offset::new(201)).unwrap();
@@ -91,7 +91,7 @@ fn a_missing_index_is_made_anew_by_the_first_reader() {
     disk.remove_file(&file("00000000000000000000.timeindex")).unwrap();
     let store = store_on(&disk);
     let log = reopen(&store, &log);
-    assert_eq!(log.find_offset(Offset::new(150)).unwrap().unwrap().base_offset.get(), 150);
+    assert_eq!(find_offset(&log, 150).unwrap().base_offset.get(), 150);
     assert_eq!(disk.contents(file("00000000000000000000.index")).unwrap(), good);
     assert_eq!(disk.contents(file("00000000000000000000.timeindex")).unwrap(), times);
 }
@@ -102,9 +102,9 @@ fn an_index_that_can_not_be_saved_is_kept_in_memory() {
     disk.remove_file(&file("00000000000000000000.index")).unwrap();
     disk.set_capacity(Some(ByteCount::ZERO));
     let log = reopen(&store_on(&disk), &log);
-    assert_eq!(log.find_offset(Offset::new(150)).unwrap().unwrap().base_offset.get(), 150);
+    assert_eq!(find_offset(&log, 150).unwrap().base_offset.get(), 150);
     assert!(disk.contents(file("00000000000000000000.index")).unwrap_or_default().is_empty());
-    assert_eq!(log.find_offset(Offset::new(140)).unwrap().unwrap().base_offset.get(), 140);
+    assert_eq!(find_offset(&log, 140).unwrap().base_offset.get(), 140);
 }
 
 #[test]
@@ -186,9 +186,9 @@ fn an_append_neither_walks_what_is_there_nor_minds_its_damage() {
     log.save_index();
     log.roll();
     append(&log, &singles(300, 1));
-    let found = log.find_offset(Offset::new(290)).unwrap().unwrap();
+    let found = find_offset(&log, 290).unwrap();
     assert_eq!(found.base_offset.get(), 290);
-    assert!(log.find_offset(Offset::new(3)).is_err());
+    assert!(find_offset(&log, 3).is_err());
 }
 
 #[test]

@@ -172,7 +172,7 @@ fn a_segment_whose_removal_began_is_opened_by_no_reader() {
     until_done(|| store.remove_some(partition(0), ByteCount::mib(1)).unwrap());
     let again = open_empty(&store);
     append(&again, &singles(0, 3));
-    assert_eq!(again.find_offset(Offset::new(2)).unwrap().unwrap().base_offset, Offset::new(2));
+    assert_eq!(find_offset(&again, 2).unwrap().base_offset, Offset::new(2));
 }
 
 #[test]
