@@ -54,6 +54,11 @@ impl SealedBatches {
         Self { base_offset, next_offset, max_timestamp, appended_at: now, bytes }
     }
 
+    /// The same at the same place, appended at `now`: it was not appended before.
+    pub(crate) fn appended_later(self, now: Timestamp) -> Self {
+        Self { appended_at: now, ..self }
+    }
+
     /// Batches that were sealed before and come back from a journal or another log.
     ///
     /// Lengths, magic and the sequence of offsets are checked; checksums are the caller's to check.

@@ -69,17 +69,33 @@ pub enum TargetCompression {
 /// A batch that keeps its topic's rules, rewritten where the rules say so.
 #[derive(Debug)]
 pub struct ValidBatch {
-    bytes: BytesMut,
+    content: Content,
     producer: Option<ProducerStamp>,
     records_count: u32,
     transactional: bool,
     timestamp_type: TimestampType,
 }
 
+/// The bytes of a valid batch.
+#[derive(Debug)]
+enum Content {
+    /// Not sealed yet.
+    Open(BytesMut),
+    /// Back from sealing: as it was sealed until it has to be sealed differently.
+    Sealed(SealedBatches),
+}
+
 impl ValidBatch {
+    fn bytes(&self) -> &[u8] {
+        match &self.content {
+            Content::Open(bytes) => bytes,
+            Content::Sealed(sealed) => sealed.bytes(),
+        }
+    }
+
     /// The batch as it will be stored, but for what sealing writes.
     pub fn view(&self) -> BatchView<'_> {
-        BatchView::exactly(&self.bytes).expect("a valid batch is one batch")
+        BatchView::exactly(self.bytes()).expect("a valid batch is one batch")
     }
 
     /// The idempotent producer, if any; it always has a sequence.
@@ -99,7 +115,7 @@ impl ValidBatch {
 
     /// How many bytes will be stored.
     pub fn size(&self) -> ByteCount {
-        ByteCount::of(&self.bytes)
+        ByteCount::of(self.bytes())
     }
 
     /// Whose clock the stored timestamps come from: with [`TimestampType::LogAppendTime`] the reply
@@ -115,20 +131,32 @@ impl ValidBatch {
         leader_epoch: LeaderEpoch,
         now: Timestamp,
     ) -> SealedBatches {
-        SealedBatches::seal(self.bytes, base_offset, leader_epoch, self.timestamp_type, now)
+        let timestamp_type = self.timestamp_type;
+        let bytes = match self.content {
+            Content::Open(bytes) => bytes,
+            Content::Sealed(sealed)
+                if timestamp_type == TimestampType::CreateTime
+                    && sealed.base_offset() == base_offset
+                    && sealed.iter().all(|batch| batch.leader_epoch() == Some(leader_epoch)) =>
+            {
+                return sealed.appended_later(now);
+            }
+            Content::Sealed(sealed) => sealed
+                .into_bytes()
+                .try_into_mut()
+                .unwrap_or_else(|shared| BytesMut::from(shared.as_ref())),
+        };
+        SealedBatches::seal(bytes, base_offset, leader_epoch, timestamp_type, now)
     }
 
-    /// The batch back from sealing, to be sealed again at another offset: the engine that it was
-    /// meant for had no room. Copies only if somebody else still holds the bytes.
+    /// The batch back from sealing, to be sealed again: the engine that it was meant for had no
+    /// room. Copied only when it is to be sealed at another place while somebody else holds the
+    /// bytes, or the memory around them: for the same place they are right already.
     ///
     /// # Panics
     /// When `sealed` is more than one batch: [`seal`](Self::seal) makes one of one.
     pub fn unseal(sealed: SealedBatches) -> Self {
-        let bytes = sealed
-            .into_bytes()
-            .try_into_mut()
-            .unwrap_or_else(|shared| BytesMut::from(shared.as_ref()));
-        let batch = BatchView::exactly(&bytes).expect("a sealed batch is one batch");
+        let batch = BatchView::exactly(sealed.bytes()).expect("a sealed batch is one batch");
         let (producer, records_count) = (batch.producer(), batch.records_count());
         let attributes = batch.attributes();
         Self {
@@ -136,7 +164,7 @@ impl ValidBatch {
             records_count: records_count.cast_unsigned(),
             transactional: attributes.is_transactional(),
             timestamp_type: attributes.timestamp_type(),
-            bytes,
+            content: Content::Sealed(sealed),
         }
     }
 }
@@ -165,7 +193,7 @@ pub fn validate(
     }
     within(bytes.len(), rules.segment_bytes).map_err(InvalidBatch::LargerThanSegment)?;
     Ok(ValidBatch {
-        bytes,
+        content: Content::Open(bytes),
         producer,
         records_count: records_count.cast_unsigned(),
         transactional: attributes.is_transactional(),

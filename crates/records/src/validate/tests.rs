@@ -96,7 +96,7 @@ fn valid(bytes: BytesMut, rules: &ProduceRules) -> BytesMut {
     let batch = validate(bytes, rules, NOW).unwrap();
     assert_eq!(batch.view().check_crc(), Ok(()));
     assert_eq!(batch.view().records_count().cast_unsigned(), batch.records_count());
-    batch.bytes
+    BytesMut::from(batch.bytes())
 }
 
 fn header_fault(fault: HeaderFault) -> InvalidBatch {
@@ -128,6 +128,49 @@ fn a_good_batch_is_not_copied() {
         let sealed = batch.seal(Offset::new(1), LeaderEpoch::ZERO, NOW);
         assert_eq!(sealed.bytes().as_ptr(), place, "{timestamp_type:?}");
     }
+}
+
+/// The memory of a batch is part of what its frame was received into, of which others hold a part.
+#[test]
+fn a_batch_that_found_no_room_is_copied_only_for_another_place() {
+    let epoch = LeaderEpoch::new(3);
+    let later = Timestamp::from_millis(NOW.as_millis() + 7);
+    let mut frame = good();
+    frame.extend_from_slice(b"others");
+    let bytes = frame.split_to(frame.len() - 6);
+    let place = bytes.as_ptr();
+    let seal = |batch: ValidBatch, offset, epoch| batch.seal(Offset::new(offset), epoch, later);
+
+    let first = validate(bytes, &rules(), NOW).unwrap().seal(Offset::new(5), epoch, NOW);
+    let held = first.bytes().clone();
+    let again = seal(ValidBatch::unseal(first), 5, epoch);
+    assert_eq!(again.bytes().as_ptr(), place, "the place is the same");
+    assert_eq!((again.base_offset(), again.appended_at()), (Offset::new(5), later));
+
+    for (offset, epoch) in [(6, epoch), (5, LeaderEpoch::new(4))] {
+        let batch = ValidBatch::unseal(again.clone());
+        assert_eq!((batch.records_count(), batch.size()), (2, ByteCount::of(&held)));
+        let other = seal(batch, offset, epoch);
+        assert_ne!(other.bytes().as_ptr(), place);
+        let view = other.iter().next().unwrap();
+        assert_eq!(
+            (view.base_offset(), view.leader_epoch()),
+            (Some(Offset::new(offset)), Some(epoch))
+        );
+        assert_eq!((other.base_offset(), view.check_crc()), (Offset::new(offset), Ok(())));
+    }
+    assert_eq!(BatchView::exactly(&held).unwrap().base_offset(), Some(Offset::new(5)));
+    assert_eq!(frame.as_ref(), b"others");
+}
+
+#[test]
+fn append_time_is_written_again_for_a_batch_that_found_no_room() {
+    let rules = ProduceRules { timestamp_type: TimestampType::LogAppendTime, ..rules() };
+    let first = validate(good(), &rules, NOW).unwrap().seal(Offset::ZERO, LeaderEpoch::ZERO, NOW);
+    let later = Timestamp::from_millis(NOW.as_millis() + 7);
+    let again = ValidBatch::unseal(first).seal(Offset::ZERO, LeaderEpoch::ZERO, later);
+    assert_eq!(again.max_timestamp(), Some(later));
+    assert_eq!(again.iter().next().unwrap().check_crc(), Ok(()));
 }
 
 /// Each row was asked of Apache Kafka 4.4; where we answer otherwise the row says so.
@@ -174,7 +217,7 @@ fn framing_is_exactly_one_batch() {
     ];
     for (what, bytes, verdict) in cases {
         let outcome = validate(bytes, &rules(), NOW);
-        assert_eq!(outcome.map(|batch| assert_eq!(batch.bytes, good())), verdict, "{what}");
+        assert_eq!(outcome.map(|batch| assert_eq!(batch.bytes(), good())), verdict, "{what}");
     }
 }
 
@@ -425,5 +468,5 @@ fn a_valid_batch_says_who_produced_it() {
     let batch = validate(builder.build(), &rules(), NOW).unwrap();
     assert_eq!(batch.producer(), Some(stamp));
     assert!(batch.is_transactional());
-    assert_eq!(batch.size(), ByteCount::of(&batch.bytes));
+    assert_eq!(batch.size(), ByteCount::of(batch.bytes()));
 }

@@ -47,7 +47,7 @@ fn append_time_is_the_brokers_to_give() {
             let label = format!("{topic:?}, {claim:?}, {has_time}, {codec:?}");
             assert_eq!(outcome.is_ok(), is_valid, "{label}");
             match outcome {
-                Ok(batch) => assert_eq!(batch.bytes, plain, "{label}"),
+                Ok(batch) => assert_eq!(batch.bytes(), plain, "{label}"),
                 Err(InvalidBatch::Records(rejected)) => {
                     let fault = RecordFault::TimestampType;
                     assert_eq!(rejected.reason, RejectionReason::Timestamps);
