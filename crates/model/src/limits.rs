@@ -30,6 +30,9 @@ pub struct Limits {
     /// Bytes that all connections together hold in request frames under way. Reached: connections
     /// are not read until others have been served.
     pub request_bytes_in_flight_max: ByteCount,
+    /// Bytes of receive buffers that all workers together keep for the next frames, beside those of
+    /// frames under way, for at most a second. Reached: a buffer goes back to the allocator.
+    pub receive_buffer_bytes_kept_max: ByteCount,
     /// Bytes of memory in replies that all connections together owe their peers. Reached: few
     /// requests run at a time, and a peer that does not take its reply soon is hung up on.
     pub reply_bytes_owed_max: ByteCount,
@@ -58,6 +61,7 @@ impl Limits {
             fetch_sessions_bytes_max: 64 << 20,
             producers_per_partition_max: 100_000,
             request_bytes_in_flight_max: ByteCount::mib(128),
+            receive_buffer_bytes_kept_max: ByteCount::mib(48),
             reply_bytes_owed_max: ByteCount::mib(64),
             group_members_max: 100_000,
             member_protocols_max: 100,

@@ -32,6 +32,7 @@ use crate::budget::{Budget, Share};
 use crate::inbox::{Inbox, Progress};
 use crate::owed::{Owed, TURN_TIME};
 use crate::pace::Pace;
+use crate::pool::Pool;
 use crate::send::Outbox;
 use crate::server::ServerConfig;
 use crate::turn::{Turn, now_or_never};
@@ -81,6 +82,12 @@ impl Context {
             cut: CancellationToken::new(),
             config,
         }
+    }
+
+    /// Bytes of receive buffers that each worker keeps.
+    pub(crate) fn buffer_bytes_per_worker(&self) -> usize {
+        let all = usize::try_from(self.config.limits.receive_buffer_bytes_kept_max.get());
+        all.unwrap_or(usize::MAX) / self.config.workers.max(1)
     }
 
     const fn is_heavy(&self, bytes: usize) -> bool {
@@ -137,10 +144,10 @@ impl Drop for Counted<'_> {
 }
 
 /// Serves a connection to its end.
-pub(crate) async fn serve(accepted: Accepted, context: &Context) {
+pub(crate) async fn serve(accepted: Accepted, context: &Context, pool: Arc<Pool>) {
     let remote = accepted.remote;
     let _counted = Counted::new(&context.connections);
-    let end = match Served::new(accepted, context) {
+    let end = match Served::new(accepted, context, pool) {
         Ok(mut served) => {
             let end = served.run().await;
             if let Err(End::Frame(_) | End::Request(_) | End::Stalled | End::Pressed) = &end {
@@ -171,12 +178,12 @@ struct Served<'a> {
     frame_pace: Option<Pace>,
     /// The peer sends nothing more.
     half_closed: bool,
-    /// Since when this connection has its thread.
+    /// For how long this connection has its thread.
     turn: Turn,
 }
 
 impl<'a> Served<'a> {
-    fn new(accepted: Accepted, context: &'a Context) -> io::Result<Self> {
+    fn new(accepted: Accepted, context: &'a Context, pool: Arc<Pool>) -> io::Result<Self> {
         let Accepted { stream, remote } = accepted;
         tune(&stream, remote)?;
         let peer = Peer { remote, local: stream.local_addr()? };
@@ -184,13 +191,13 @@ impl<'a> Served<'a> {
             context,
             stream: TcpStream::from_std(stream)?,
             connection: Connection::open(&context.broker, peer),
-            inbox: Inbox::new(context.budget.clone()),
+            inbox: Inbox::new(context.budget.clone(), pool),
             pending: VecDeque::new(),
             outbox: Outbox::default(),
             active_at: Instant::now(),
             frame_pace: None,
             half_closed: false,
-            turn: Turn::begin(),
+            turn: Turn::default(),
         })
     }
 
@@ -198,19 +205,19 @@ impl<'a> Served<'a> {
         loop {
             self.start_requests().await?;
             self.send_all().await?;
-            let (waited, turn) = Turn::begin_after(self.wait()).await;
+            let mut turn = self.turn;
+            let (waited, at_once) = turn.begin_after(self.wait()).await;
             waited?;
-            self.turn = turn.unwrap_or(self.turn);
+            self.turn = turn;
+            if at_once {
+                self.give_way().await?;
+            }
         }
     }
 
     /// Starts every request that has arrived whole.
     async fn start_requests(&mut self) -> Result<(), End> {
         while self.pending.len() < self.context.config.limits.connection_pending_replies_max {
-            if self.turn.is_over() {
-                self.send_all().await?;
-                self.turn.pass().await;
-            }
             match next_request(self.inbox.buf(), &self.context.frame_limits)? {
                 Arrival::Missing(bytes) => {
                     self.inbox.expect(bytes);
@@ -234,6 +241,18 @@ impl<'a> Served<'a> {
                     drop(share);
                 }
             }
+            if !self.inbox.is_empty() {
+                self.give_way().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets other connections go first if this one was at it for long.
+    async fn give_way(&mut self) -> Result<(), End> {
+        if self.turn.is_over() {
+            self.send_all().await?;
+            self.turn.pass().await;
         }
         Ok(())
     }
@@ -424,6 +443,10 @@ async fn send_all(
     active_at: &mut Instant,
 ) -> Result<(), End> {
     if outbox.is_empty() {
+        return Ok(());
+    }
+    if outbox.send_now(stream)? {
+        *active_at = Instant::now();
         return Ok(());
     }
     let mut pace = Pace::begin(Instant::now(), REPLY_RATE_MIN);

@@ -17,6 +17,7 @@ mod inbox;
 mod listener;
 mod owed;
 mod pace;
+mod pool;
 mod send;
 mod server;
 mod turn;

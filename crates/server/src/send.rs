@@ -57,6 +57,22 @@ impl Outbox {
         self.memory_bytes
     }
 
+    /// Sends the one piece that there is if it is in memory and the socket takes it now, which is
+    /// what nearly all small answers come to. Whether nothing is left.
+    pub(crate) fn send_now(&mut self, stream: &TcpStream) -> io::Result<bool> {
+        if self.pieces.len() > 1 {
+            return Ok(false);
+        }
+        let Some(BatchPiece::Memory(bytes)) = self.pieces.front() else { return Ok(false) };
+        match stream.try_write(bytes) {
+            Ok(sent) => self.advance_memory(sent)?,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        Ok(self.is_empty())
+    }
+
     /// Sends as much as the socket takes now; waits when it takes nothing. Some progress was made
     /// when this returns: how many bytes.
     pub(crate) async fn send_some(&mut self, stream: &TcpStream) -> io::Result<usize> {

@@ -15,40 +15,40 @@ use tokio::time::Instant;
 /// durable write takes, far above what changing costs.
 const TURN_MAX: Duration = Duration::from_micros(200);
 
-/// The time since the connection last waited.
-#[derive(Clone, Copy, Debug)]
+/// How long a connection has been going on without a wait.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Turn {
-    began_at: Instant,
+    /// When it was first asked: a connection that has little to do never asks.
+    began_at: Option<Instant>,
 }
 
 impl Turn {
-    /// Begins now: the connection has waited.
-    pub(crate) fn begin() -> Self {
-        Self { began_at: Instant::now() }
-    }
-
     /// Whether others should go first.
-    pub(crate) fn is_over(&self) -> bool {
-        self.began_at.elapsed() >= TURN_MAX
+    pub(crate) fn is_over(&mut self) -> bool {
+        let now = Instant::now();
+        now - *self.began_at.get_or_insert(now) >= TURN_MAX
     }
 
     /// Lets the others go first.
     pub(crate) async fn pass(&mut self) {
         tokio::task::yield_now().await;
-        *self = Self::begin();
+        *self = Self::default();
     }
 
-    /// Waits for `future`, which begins a new turn unless it was ready at once.
-    pub(crate) async fn begin_after<F: Future>(future: F) -> (F::Output, Option<Self>) {
+    /// Waits for `future`, which begins a new turn unless it was ready at once. Whether it was.
+    pub(crate) async fn begin_after<F: Future>(&mut self, future: F) -> (F::Output, bool) {
         let mut future = pin!(future);
-        let mut waited = false;
+        let mut at_once = true;
         let output = std::future::poll_fn(|cx| {
             let polled = future.as_mut().poll(cx);
-            waited |= polled.is_pending();
+            at_once &= polled.is_ready();
             polled
         });
         let output = output.await;
-        (output, waited.then(Self::begin))
+        if !at_once {
+            *self = Self::default();
+        }
+        (output, at_once)
     }
 }
 
@@ -69,7 +69,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_turn_is_over_after_its_time_and_begins_anew_when_passed() {
-        let mut turn = Turn::begin();
+        let mut turn = Turn::default();
         assert!(!turn.is_over());
         tokio::time::advance(TURN_MAX).await;
         assert!(turn.is_over());
@@ -82,16 +82,18 @@ mod tests {
         let ran = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
         let other = std::sync::Arc::clone(&ran);
         tokio::spawn(async move { other.store(true, std::sync::atomic::Ordering::Relaxed) });
-        Turn::begin().pass().await;
+        Turn::default().pass().await;
         assert!(ran.load(std::sync::atomic::Ordering::Relaxed));
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn only_a_wait_begins_a_turn() {
-        let (output, turn) = Turn::begin_after(std::future::ready(7)).await;
-        assert_eq!(output, 7);
-        assert!(turn.is_none());
-        let ((), turn) = Turn::begin_after(tokio::task::yield_now()).await;
-        assert!(turn.is_some());
+        let mut turn = Turn::default();
+        assert!(!turn.is_over());
+        tokio::time::advance(TURN_MAX).await;
+        assert_eq!(turn.begin_after(std::future::ready(7)).await, (7, true));
+        assert!(turn.is_over(), "it went on without a wait");
+        assert_eq!(turn.begin_after(tokio::task::yield_now()).await, ((), false));
+        assert!(!turn.is_over());
     }
 }

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::connection::{Context, serve};
+use crate::pool::Pool;
 
 /// Connections that wait for a worker to take them. Reached: accepting waits.
 const HANDOVER_MAX: usize = 256;
@@ -64,6 +65,7 @@ impl Worker {
 }
 
 async fn run(mut receiver: mpsc::Receiver<Accepted>, context: Arc<Context>) {
+    let pool = Pool::new(context.buffer_bytes_per_worker());
     let connections = TaskTracker::new();
     let stop: CancellationToken = context.stop.clone();
     loop {
@@ -72,8 +74,8 @@ async fn run(mut receiver: mpsc::Receiver<Accepted>, context: Arc<Context>) {
             () = stop.cancelled() => None,
         };
         let Some(accepted) = accepted else { break };
-        let context = Arc::clone(&context);
-        connections.spawn(async move { serve(accepted, &context).await });
+        let (context, pool) = (Arc::clone(&context), Arc::clone(&pool));
+        connections.spawn(async move { serve(accepted, &context, pool).await });
     }
     connections.close();
     tokio::select! {
