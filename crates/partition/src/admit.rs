@@ -6,7 +6,7 @@
 //! | the producer | the batch | verdict |
 //! | --- | --- | --- |
 //! | none | anything | append |
-//! | never seen here, expired, or trimmed away | any sequence | append |
+//! | never seen here, or expired | any sequence | append |
 //! | known | equals one of its last five batches | duplicate: the first answer again |
 //! | known | an older epoch | [`Rejected::StaleEpoch`] |
 //! | known | a newer epoch, sequence 0 | append |

@@ -150,13 +150,6 @@ impl ProducerStates {
         self.entries.retain(|_, entry| now.millis_since(entry.last_seen) < expiration_ms);
     }
 
-    /// Forgets producers whose last record lies below the log start: their data is gone, and a
-    /// producer without data may begin with any sequence.
-    pub fn trim(&mut self, log_start: Offset) {
-        self.entries
-            .retain(|_, entry| entry.batches.last().is_none_or(|b| b.next_offset() > log_start));
-    }
-
     /// Forgets the sixteenth of the producers that was silent for the longest time: what happens at
     /// the bound of [`strandline_model::Limits::producers_per_partition_max`]. Many at once, so that
     /// looking for them costs each append little.

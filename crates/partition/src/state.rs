@@ -50,9 +50,9 @@ impl PartitionState {
         self.producers.record(batch, appended_at);
     }
 
-    /// Forgets what lies wholly below `log_start`.
+    /// Forgets the epochs that lie wholly below `log_start`. Producers outlive their records, as in
+    /// Kafka: a retry of a batch that was trimmed meanwhile is still a retry.
     pub fn trim(&mut self, log_start: Offset) {
-        self.producers.trim(log_start);
         self.epochs.trim(log_start);
     }
 
