@@ -66,19 +66,22 @@ pub(super) const KEYS: &[ConfigKey] = &[
         .cluster_wide()
         .ignored(reason::REPLICATION)
         .doc("Whether an empty follower begins after what is tiered."),
-    long("leader.replication.throttled.rate", LONG_MAX)
+    long("leader.replication.throttled.rate", UNSET)
         .at_least(0)
         .cluster_wide()
+        .internal()
         .ignored(reason::REPLICATION)
         .doc("Bytes per second that throttled leaders send."),
-    long("follower.replication.throttled.rate", LONG_MAX)
+    long("follower.replication.throttled.rate", UNSET)
         .at_least(0)
         .cluster_wide()
+        .internal()
         .ignored(reason::REPLICATION)
         .doc("Bytes per second that throttled followers receive."),
-    long("replica.alter.log.dirs.io.max.bytes.per.second", LONG_MAX)
+    long("replica.alter.log.dirs.io.max.bytes.per.second", UNSET)
         .at_least(0)
         .cluster_wide()
+        .internal()
         .ignored(reason::ONE_FOLDER)
         .doc("Bytes per second for moves between folders."),
     int("quota.window.num", "11")

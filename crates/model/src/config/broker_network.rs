@@ -11,7 +11,7 @@ pub(super) const KEYS: &[ConfigKey] = &[
     int("broker.id", "-1").ignored(reason::OLD_NAME).doc("The name of `node.id` before Kafka 3.3."),
     string("broker.rack", UNSET).ignored(reason::RACK).doc("The rack of this broker."),
     // Kafka's default is every address; ours is this machine, since anybody may read and write.
-    list("listeners", "PLAINTEXT://localhost:9092").not_empty().per_broker().doc(
+    list("listeners", "PLAINTEXT://localhost:9092").not_empty().doc(
         "Where Kafka clients connect: `PLAINTEXT://host:port`, several with commas. \
             Port 0 takes a free one; localhost is both 127.0.0.1 and [::1]; no host means all addresses.",
     ),
@@ -23,7 +23,6 @@ pub(super) const KEYS: &[ConfigKey] = &[
         "listener.security.protocol.map",
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
     )
-    .per_broker()
     .doc("Which protocol each listener name speaks."),
     string("inter.broker.listener.name", UNSET)
         .ignored(reason::REPLICATION)
@@ -74,7 +73,6 @@ pub(super) const KEYS: &[ConfigKey] = &[
         .doc("Connections that may wait to be accepted."),
     int("max.connections", INT_MAX)
         .at_least(0)
-        .cluster_wide()
         .doc("Connections of the whole broker; above it new ones are closed."),
     int("max.connections.per.ip", INT_MAX)
         .at_least(0)

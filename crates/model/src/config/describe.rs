@@ -22,6 +22,12 @@ pub enum ConfigSource {
     StaticBroker,
     /// Built in.
     Default,
+    /// The level of a logger.
+    DynamicBrokerLogger,
+    /// Set on a subscription to the metrics of clients.
+    ClientMetrics,
+    /// Set on a group.
+    Group,
 }
 
 impl ConfigSource {
@@ -33,6 +39,9 @@ impl ConfigSource {
             Self::DynamicDefaultBroker => 3,
             Self::StaticBroker => 4,
             Self::Default => 5,
+            Self::DynamicBrokerLogger => 6,
+            Self::ClientMetrics => 7,
+            Self::Group => 8,
         }
     }
 }
@@ -80,6 +89,13 @@ pub struct Described {
     pub documentation: &'static str,
 }
 
+impl Described {
+    /// Whether somebody set it, anywhere.
+    pub fn is_set(&self) -> bool {
+        self.synonyms.iter().any(|synonym| synonym.source != ConfigSource::Default)
+    }
+}
+
 impl BrokerLayers {
     /// The entry of a topic key.
     pub fn describe_topic(&self, topic: &Overrides, key: &'static ConfigKey) -> Described {
@@ -95,6 +111,25 @@ impl BrokerLayers {
             synonyms.extend(self.synonyms(fallback.name));
         }
         let value = self.topic_value(topic, key).map(|value| value.to_string());
+        Described { is_read_only: false, ..describe(key, value, synonyms) }
+    }
+
+    /// The entry of a group key.
+    pub fn describe_group(&self, group: &Overrides, key: &'static ConfigKey) -> Described {
+        let mut synonyms = Vec::new();
+        if let Some(value) = group.value(key.name) {
+            let source = ConfigSource::Group;
+            synonyms.push(Synonym { name: key.name, value: Some(value.to_string()), source });
+        }
+        match (key.fallbacks.first(), key.default) {
+            (Some(fallback), _) => synonyms.extend(self.synonyms(fallback.name)),
+            // Kafka names the key itself where the broker has none for it.
+            (None, Some(default)) => {
+                synonyms.push(synonym(key, default.to_owned(), Layer::Default))
+            }
+            (None, None) => {}
+        }
+        let value = self.topic_value(group, key).map(|value| value.to_string());
         Described { is_read_only: false, ..describe(key, value, synonyms) }
     }
 
@@ -130,6 +165,18 @@ impl BrokerLayers {
         let first = synonyms.iter().position(|synonym| synonym.name == name);
         synonyms.split_off(first.unwrap_or(synonyms.len()))
     }
+}
+
+/// The entry of a key of a subscription to the metrics of clients. Kafka tells no synonyms of an
+/// unset one.
+pub fn describe_client_metrics(own: &Overrides, key: &'static ConfigKey) -> Described {
+    let source = ConfigSource::ClientMetrics;
+    let set = own.value(key.name).map(|value| value.to_string());
+    let synonyms =
+        set.iter().map(|value| Synonym { name: key.name, value: Some(value.clone()), source });
+    let synonyms = synonyms.collect();
+    let value = set.or_else(|| key.default.map(str::to_owned));
+    Described { is_read_only: false, ..describe(key, value, synonyms) }
 }
 
 fn synonym(key: &ConfigKey, value: String, layer: Layer) -> Synonym {
@@ -226,7 +273,8 @@ mod tests {
                 "Default:listeners=PLAINTEXT://localhost:9092",
             ]
         );
-        assert!(!described.is_read_only);
+        // Not as in Kafka: listeners are bound at the start and at no other time.
+        assert!(described.is_read_only);
 
         let described = layers.describe_broker(broker_key("log.roll.ms").expect("a key"));
         assert_eq!((described.value.as_deref(), told(&described)), (None, Vec::new()));

@@ -82,6 +82,22 @@ pub enum Scope {
     Topic,
     /// A broker.
     Broker,
+    /// A group of any kind.
+    Group,
+    /// A subscription to the metrics of clients (KIP-714).
+    ClientMetrics,
+}
+
+impl Scope {
+    /// The word for it in Kafka's error texts.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Topic => "topic",
+            Self::Broker => "broker",
+            Self::Group => "group",
+            Self::ClientMetrics => "client metrics",
+        }
+    }
 }
 
 /// When a broker key may change. Topic keys may always.
@@ -120,6 +136,8 @@ pub(super) enum Valid {
     /// Kafka reads every negative span as "unlimited" and refuses zero.
     UnlimitedOrPositive,
     ThrottledReplicas,
+    /// `latest`, `earliest` or `by_duration:` and a span of ISO 8601.
+    OffsetReset,
     Check {
         expects: &'static str,
         check: fn(&Value) -> bool,
@@ -131,17 +149,35 @@ pub(super) enum Valid {
 pub struct Fallback {
     /// The broker key.
     pub name: &'static str,
-    pub(super) factor: i64,
+    pub(super) conversion: Conversion,
+}
+
+/// How the value of a fallback becomes one of the key that falls back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Conversion {
+    /// It is one.
+    Same,
+    /// It counts in a unit that is so many of the key's.
+    Times(i64),
+    /// The first of a list.
+    FirstItem,
 }
 
 impl Fallback {
     /// The fallback's value in the unit of the key that falls back: hours become milliseconds.
     pub(super) fn convert(self, value: &Value) -> Value {
-        match value {
+        match (self.conversion, value) {
             // Kafka reads every negative span as "unlimited", whatever its unit.
-            Value::Number(number) if self.factor != 1 && *number < 0 => Value::Number(-1),
-            Value::Number(number) => Value::Number(number.saturating_mul(self.factor)),
-            other => other.clone(),
+            (Conversion::Times(_), Value::Number(number)) if *number < 0 => Value::Number(-1),
+            (Conversion::Times(factor), Value::Number(number)) => {
+                Value::Number(number.saturating_mul(factor))
+            }
+            (Conversion::FirstItem, Value::List(items)) => {
+                Value::Text(items.first().cloned().unwrap_or_default())
+            }
+            (Conversion::Same | Conversion::Times(_) | Conversion::FirstItem, other) => {
+                other.clone()
+            }
         }
     }
 }
@@ -206,6 +242,7 @@ impl ConfigKey {
             Valid::ThrottledReplicas => {
                 "* or [partitionId]:[brokerId],[partitionId]:[brokerId],...".to_owned()
             }
+            Valid::OffsetReset => "[latest, earliest, by_duration:PnDTnHnMn.nS]".to_owned(),
             Valid::Check { expects, .. } => expects.to_owned(),
         }
     }
@@ -257,6 +294,11 @@ impl ConfigKey {
 
     pub(super) const fn throttled_replicas(mut self) -> Self {
         self.valid = Valid::ThrottledReplicas;
+        self
+    }
+
+    pub(super) const fn offset_reset(mut self) -> Self {
+        self.valid = Valid::OffsetReset;
         self
     }
 
@@ -348,15 +390,20 @@ pub(super) const fn password(name: &'static str, text: &'static str) -> ConfigKe
 
 /// Falls back to a broker key in the same unit.
 pub(super) const fn same(name: &'static str) -> Fallback {
-    Fallback { name, factor: 1 }
+    Fallback { name, conversion: Conversion::Same }
 }
 
 /// Falls back to a broker key in minutes, where this one counts milliseconds.
 pub(super) const fn minutes(name: &'static str) -> Fallback {
-    Fallback { name, factor: 60_000 }
+    Fallback { name, conversion: Conversion::Times(60_000) }
 }
 
 /// Falls back to a broker key in hours, where this one counts milliseconds.
 pub(super) const fn hours(name: &'static str) -> Fallback {
-    Fallback { name, factor: 3_600_000 }
+    Fallback { name, conversion: Conversion::Times(3_600_000) }
+}
+
+/// Falls back to the first item of a list that is a broker key.
+pub(super) const fn first_of(name: &'static str) -> Fallback {
+    Fallback { name, conversion: Conversion::FirstItem }
 }

@@ -1,4 +1,4 @@
-//! Every topic and broker config, defined once.
+//! Every topic, broker, group and client-metrics config, defined once.
 //!
 //! A [`ConfigKey`] is a name with its type, default, allowed values, doc sentence and effect.
 //! DescribeConfigs, the properties parser, `config reference` and `docs/configuration.md` read the
@@ -24,6 +24,7 @@
 //! - Each fallback names a broker key of the same type.
 //! - A value inside [`Overrides`] has passed its key's checks.
 
+mod alter;
 mod broker_cluster;
 mod broker_config;
 mod broker_group;
@@ -32,8 +33,13 @@ mod broker_network;
 mod broker_security;
 mod broker_streams;
 mod broker_transaction;
+mod client_metrics;
 mod describe;
+mod dynamic;
 mod fsync;
+mod group;
+mod group_config;
+mod iso_duration;
 mod key;
 mod legacy;
 mod listener;
@@ -53,9 +59,14 @@ mod value;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+pub use alter::{AlterOp, Alteration, NotAList, alter};
 pub use broker_config::{BrokerConfig, BrokerConfigError};
-pub use describe::{ConfigSource, Described, Synonym};
+pub use client_metrics::ClientMetricsError;
+pub use describe::{ConfigSource, Described, Synonym, describe_client_metrics};
+pub use dynamic::{DynamicError, DynamicLayer};
 pub use fsync::FsyncPolicy;
+pub use group_config::{GroupConfigError, check_group_tags};
+pub use iso_duration::parse_iso_duration_ms;
 pub use key::{ConfigKey, ConfigType, Effect, Fallback, Scope, Update};
 pub use listener::{Listener, ListenerError, SecurityProtocol};
 pub use overrides::{Overrides, SetError};
@@ -73,6 +84,19 @@ static TOPIC_KEYS_BY_NAME: LazyLock<BTreeMap<&str, &ConfigKey>> =
     LazyLock::new(|| topic_keys().map(|key| (key.name, key)).collect());
 static BROKER_KEYS_BY_NAME: LazyLock<BTreeMap<&str, &ConfigKey>> =
     LazyLock::new(|| broker_keys().map(|key| (key.name, key)).collect());
+
+static GROUP_KEYS_BY_NAME: LazyLock<BTreeMap<&str, &ConfigKey>> =
+    LazyLock::new(|| group_keys().map(|key| (key.name, key)).collect());
+
+/// Every group key.
+pub fn group_keys() -> impl Iterator<Item = &'static ConfigKey> {
+    group::KEYS.iter()
+}
+
+/// Every key of a subscription to the metrics of clients.
+pub fn client_metrics_keys() -> impl Iterator<Item = &'static ConfigKey> {
+    client_metrics::KEYS.iter()
+}
 
 /// Every topic key: Kafka's, then our own.
 pub fn topic_keys() -> impl Iterator<Item = &'static ConfigKey> {
@@ -110,11 +134,18 @@ pub fn broker_key(name: &str) -> Option<&'static ConfigKey> {
     BROKER_KEYS_BY_NAME.get(name).copied()
 }
 
+/// The group key of this name.
+pub fn group_key(name: &str) -> Option<&'static ConfigKey> {
+    GROUP_KEYS_BY_NAME.get(name).copied()
+}
+
 /// The key of this name in its scope.
 pub fn key(scope: Scope, name: &str) -> Option<&'static ConfigKey> {
     match scope {
         Scope::Topic => topic_key(name),
         Scope::Broker => broker_key(name),
+        Scope::Group => group_key(name),
+        Scope::ClientMetrics => client_metrics_keys().find(|key| key.name == name),
     }
 }
 
@@ -123,6 +154,8 @@ pub fn suggest(scope: Scope, name: &str) -> Option<&'static str> {
     match scope {
         Scope::Topic => nearest(name, topic_keys().map(|key| key.name)),
         Scope::Broker => nearest(name, broker_keys().map(|key| key.name)),
+        Scope::Group => nearest(name, group_keys().map(|key| key.name)),
+        Scope::ClientMetrics => nearest(name, client_metrics_keys().map(|key| key.name)),
     }
 }
 
@@ -133,7 +166,7 @@ mod tests {
     use super::*;
 
     fn all_keys() -> impl Iterator<Item = &'static ConfigKey> {
-        topic_keys().chain(broker_keys())
+        topic_keys().chain(broker_keys()).chain(group_keys()).chain(client_metrics_keys())
     }
 
     #[test]
@@ -150,6 +183,8 @@ mod tests {
         for names in [
             topic_keys().map(|key| key.name).collect::<Vec<_>>(),
             broker_keys().map(|key| key.name).collect(),
+            group_keys().map(|key| key.name).collect(),
+            client_metrics_keys().map(|key| key.name).collect(),
         ] {
             let unique: BTreeSet<_> = names.iter().collect();
             assert_eq!(unique.len(), names.len());
@@ -164,8 +199,10 @@ mod tests {
                     .unwrap_or_else(|| panic!("{} falls back to nothing", key.name));
                 let is_number =
                     |key: &ConfigKey| matches!(key.kind, ConfigType::Int | ConfigType::Long);
+                let is_item = fallback.conversion == key::Conversion::FirstItem
+                    && broker.kind == ConfigType::List;
                 assert!(
-                    broker.kind == key.kind || (is_number(broker) && is_number(key)),
+                    broker.kind == key.kind || is_item || (is_number(broker) && is_number(key)),
                     "{} <- {}",
                     key.name,
                     fallback.name
@@ -178,7 +215,7 @@ mod tests {
     #[test]
     fn a_topic_default_is_the_default_of_its_chain() {
         let layers = BrokerLayers::default();
-        for key in topic_keys().filter(|key| !key.fallbacks.is_empty()) {
+        for key in topic_keys().chain(group_keys()).filter(|key| !key.fallbacks.is_empty()) {
             let resolved = layers.topic_value(&Overrides::default(), key);
             assert_eq!(
                 resolved.map(|value| value.to_string()).as_deref(),

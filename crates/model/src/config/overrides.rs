@@ -36,11 +36,7 @@ impl fmt::Display for SetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownKey { scope, name, suggestion } => {
-                let scope = match scope {
-                    Scope::Topic => "topic",
-                    Scope::Broker => "broker",
-                };
-                write!(f, "Unknown {scope} config name: {name}")?;
+                write!(f, "Unknown {} config name: {name}", scope.word())?;
                 match suggestion {
                     Some(suggestion) => write!(f, " (did you mean {suggestion}?)"),
                     None => Ok(()),

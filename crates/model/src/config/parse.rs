@@ -16,11 +16,18 @@ pub struct InvalidValue {
     pub value: String,
     /// What is wrong with it.
     pub why: String,
+    /// Whether Kafka's words repeat the value.
+    pub(super) repeats_value: bool,
 }
 
 impl fmt::Display for InvalidValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Invalid value {} for configuration {}: {}", self.value, self.name, self.why)
+        let Self { name, value, why, repeats_value } = self;
+        if *repeats_value {
+            write!(f, "Invalid value {value} for configuration {name}: {why}")
+        } else {
+            write!(f, "Configuration '{name}' {why}")
+        }
     }
 }
 
@@ -46,7 +53,7 @@ impl ConfigKey {
 
     fn invalid(&self, value: impl fmt::Display, why: impl Into<String>) -> InvalidValue {
         let value = if self.is_sensitive() { "[hidden]".to_owned() } else { value.to_string() };
-        InvalidValue { name: self.name, value, why: why.into() }
+        InvalidValue { name: self.name, value, why: why.into(), repeats_value: true }
     }
 
     fn parse_type(&self, text: &str) -> Result<Value, InvalidValue> {
@@ -83,6 +90,9 @@ impl ConfigKey {
 
     fn validate(&self, value: &Value) -> Result<(), InvalidValue> {
         let refused = |why: String| Err(self.invalid(value, why));
+        if let Value::List(items) = value {
+            self.validate_no_empty_item(items)?;
+        }
         match (self.valid, value) {
             (Valid::AtLeast(min) | Valid::Between(min, _), Value::Number(number))
                 if *number < min =>
@@ -131,11 +141,27 @@ impl ConfigKey {
                     ),
                 ))
             }
+            (Valid::OffsetReset, Value::Text(text)) if !is_offset_reset(text) => refused(format!(
+                "Invalid value `{text}` for configuration {}. The value must be either \
+                 'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'.",
+                self.name
+            )),
             (Valid::Check { expects, check }, value) if !check(value) => {
                 refused(format!("Value must be {expects}"))
             }
             _ => Ok(()),
         }
+    }
+
+    fn validate_no_empty_item(&self, items: &[String]) -> Result<(), InvalidValue> {
+        // Kafka's rule for lists of replicas has words of its own for it.
+        if matches!(self.valid, Valid::ThrottledReplicas)
+            || items.iter().all(|item| !item.is_empty())
+        {
+            return Ok(());
+        }
+        let told = self.invalid(items.join(","), "values must not be empty.");
+        Err(InvalidValue { repeats_value: false, ..told })
     }
 
     fn validate_items(&self, choices: &[&str], items: &[String]) -> Result<(), InvalidValue> {
@@ -157,6 +183,13 @@ fn split_list(text: &str) -> Vec<String> {
     let mut known = BTreeSet::new();
     let items = text.split(',').map(str::trim).filter(|item| known.insert(*item));
     items.map(str::to_owned).collect()
+}
+
+fn is_offset_reset(text: &str) -> bool {
+    matches!(text, "latest" | "earliest")
+        || text
+            .strip_prefix("by_duration:")
+            .is_some_and(|span| super::iso_duration::parse_iso_duration_ms(span).is_some())
 }
 
 fn are_throttled_replicas(items: &[String]) -> bool {
@@ -248,6 +281,7 @@ mod tests {
             "Invalid value foo for configuration cleanup.policy: String must be one of: \
                  compact, delete",
         ),
+        ("cleanup.policy", "compact,", "Configuration 'cleanup.policy' values must not be empty."),
         (
             "compression.type",
             "GZIP",

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::key::{ConfigKey, Effect, Update};
-use super::{broker_areas, topic_keys};
+use super::{broker_areas, client_metrics_keys, group_keys, topic_keys};
 
 const INTRODUCTION: &str = "\
 # Configuration
@@ -22,6 +22,8 @@ An unknown key is an error.
 pub fn reference_markdown() -> String {
     let mut text = INTRODUCTION.to_owned();
     section(&mut text, "Topic configs", topic_keys());
+    section(&mut text, "Group configs", group_keys());
+    section(&mut text, "Client metrics configs", client_metrics_keys());
     for (area, keys) in broker_areas() {
         section(&mut text, &format!("Broker configs: {area}"), keys.iter());
     }
