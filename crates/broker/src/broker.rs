@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use strandline_coordination::{FetchSessions, SessionLimits};
-use strandline_model::config::{BrokerConfig, BrokerLayers};
+use strandline_model::config::{BrokerConfig, BrokerLayers, DynamicLayer};
 use strandline_model::{Limits, NodeId, TopicId};
 use strandline_storage::{CommitError, MetaBatch, MetaStore, StorageError, Table};
 use strandline_wire::ErrorCode;
@@ -19,6 +19,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::advertise::{Endpoint, endpoint_for};
 use crate::clients::Clients;
+use crate::configs::{DynamicConfigs, Owner};
 use crate::connection::Peer;
 use crate::drive::Drivers;
 use crate::engines::Engines;
@@ -83,6 +84,7 @@ pub struct Broker {
     engines: Engines,
     registry: Arc<Registry>,
     resting_names: RestingNames,
+    configs: DynamicConfigs,
     partitions: Partitions,
     producer_ids: ProducerIds,
     purger: Arc<Purger>,
@@ -109,6 +111,10 @@ impl Broker {
         };
         let names = engines.iter().map(|(name, _)| name.to_owned()).collect();
         let settings = Arc::new(SettingsSource::new(layers, config, names));
+        let configs = DynamicConfigs::load(Arc::clone(&meta)).await?;
+        settings.take_kept(DynamicLayer::Default, &configs.of(&Owner::AllBrokers));
+        let own = Owner::Broker(settings.broker().node_id);
+        settings.take_kept(DynamicLayer::Broker, &configs.of(&own));
         let registry = Registry::load(Arc::clone(&meta), Arc::clone(&settings)).await?;
         let registry = Arc::new(registry);
         let runtime = Handle::current();
@@ -124,7 +130,7 @@ impl Broker {
         let (feed, untold) = OffsetsFeed::new();
         let groups = GroupCoordinator::start(
             drivers,
-            broker_config,
+            &broker_config,
             &registry,
             &metrics,
             &feed,
@@ -149,6 +155,7 @@ impl Broker {
             engines,
             registry,
             resting_names: RestingNames::default(),
+            configs,
             producer_ids: ProducerIds::new(meta),
             purger: Arc::new(purger),
             sessions: Mutex::new(FetchSessions::new(limits)),
@@ -299,7 +306,7 @@ impl Broker {
 
     /// Runs a change of metadata to its end even when whoever asked for it goes away meanwhile: what
     /// was committed must also be known here.
-    async fn to_the_end<T: Send + 'static>(
+    pub(crate) async fn to_the_end<T: Send + 'static>(
         &self,
         name: &'static str,
         change: impl Future<Output = T> + Send + 'static,
@@ -356,6 +363,10 @@ impl Broker {
 
     pub(crate) fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    pub(crate) const fn configs(&self) -> &DynamicConfigs {
+        &self.configs
     }
 
     pub(crate) const fn partitions(&self) -> &Partitions {

@@ -1,5 +1,6 @@
 //! One client connection as the broker sees it: requests in, replies out, in order.
 
+mod admin;
 mod groups;
 
 use std::net::SocketAddr;
@@ -192,6 +193,9 @@ impl Connection {
                 let request: describe_cluster::Request = decode(body, api)?;
                 reply(api, id, &api::describe_cluster::handle(broker, &self.peer, &request))
             }
+            ApiKey::AlterConfigs
+            | ApiKey::IncrementalAlterConfigs
+            | ApiKey::ListConfigResources => return self.administer(api, id, body).await,
             ApiKey::DescribeTopicPartitions => {
                 let request: describe_topic_partitions::Request = decode(body, api)?;
                 reply(api, id, &api::describe_topic_partitions::handle(broker, &request))

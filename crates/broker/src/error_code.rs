@@ -5,11 +5,13 @@
 use strandline_coordination::group::GroupError;
 use strandline_coordination::{SessionError, TopicKey};
 use strandline_model::LeaderEpoch;
+use strandline_model::config::{ClientMetricsError, DynamicError};
 use strandline_partition::Rejected;
 use strandline_records::{InvalidBatch, RejectionReason};
 use strandline_storage::{ErrorKind, StorageError};
 use strandline_wire::{ErrorCode, TopicRef};
 
+use crate::configs::AlterError;
 use crate::drive::Unavailable;
 use crate::partition::SlotError;
 use crate::topic::{CreateError, CreatePartitionsError, DeleteError};
@@ -161,6 +163,35 @@ pub(crate) fn delete(error: &DeleteError) -> ErrorCode {
         DeleteError::UnknownTopic => ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
         DeleteError::Disabled => ErrorCode::TOPIC_DELETION_DISABLED,
         DeleteError::Storage(error) => meta(error),
+    }
+}
+
+/// Configuration that was not changed.
+pub(crate) fn alter_configs(error: &AlterError) -> ErrorCode {
+    match error {
+        AlterError::UnknownResource(_)
+        | AlterError::Name(_)
+        | AlterError::BrokerName(_)
+        | AlterError::OtherBroker { .. }
+        | AlterError::Logger(_)
+        // KAFKA-13609: Kafka has this one for brokers' values, not INVALID_CONFIG.
+        | AlterError::Dynamic(
+            DynamicError::ReadOnly(_)
+            | DynamicError::PerListener(_)
+            | DynamicError::Invalid(_)
+            | DynamicError::PerBroker(_)
+            | DynamicError::Conflict(_),
+        )
+        | AlterError::ClientMetrics(ClientMetricsError::Interval(_))
+        | AlterError::UnknownClientMetrics(_) => ErrorCode::INVALID_REQUEST,
+        AlterError::TopicName(_) => ErrorCode::INVALID_TOPIC_EXCEPTION,
+        AlterError::UnknownTopic(_) => ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+        AlterError::NotAList(_)
+        | AlterError::Setting(_)
+        | AlterError::Dynamic(DynamicError::Unknown(_))
+        | AlterError::Group(_)
+        | AlterError::ClientMetrics(ClientMetricsError::Pattern(_)) => ErrorCode::INVALID_CONFIG,
+        AlterError::Storage(error) => meta(error),
     }
 }
 

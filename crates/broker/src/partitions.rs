@@ -44,7 +44,7 @@ impl Partitions {
     fn open_context(&self, topic: &Topic) -> Result<OpenContext, StorageError> {
         Ok(OpenContext {
             store: self.engines.store(topic.engine())?,
-            settings: topic.settings().log.clone(),
+            settings: Arc::clone(topic.settings_handle()),
             now: self.environment.now(),
             runtime: self.runtime.clone(),
         })

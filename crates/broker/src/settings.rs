@@ -1,22 +1,23 @@
 //! What configuration means for the broker's own parts: resolved once per topic, not per request.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use strandline_model::Limits;
 use strandline_model::config::{
-    BrokerConfig, BrokerLayers, CompressionType, Described, FsyncPolicy, Overrides, Scope,
-    SetError, StorageEngine, TimestampType as ConfiguredTimestampType, TopicConfig,
-    TopicConfigError, broker_key, broker_keys, topic_keys,
+    BrokerConfig, BrokerLayers, CompressionType, ConfigKey, Described, DynamicError, DynamicLayer,
+    FsyncPolicy, Overrides, Scope, SetError, StorageEngine,
+    TimestampType as ConfiguredTimestampType, TopicConfig, TopicConfigError, broker_key,
+    broker_keys, check_group_tags, client_metrics_keys, describe_client_metrics, group_keys,
+    topic_keys,
 };
 use strandline_records::{Codec, ProduceRules, TargetCompression, TimestampType};
 use strandline_storage::{Durability, LogSettings};
 
-/// The longest value that is kept: what a classic Kafka string can carry.
-const VALUE_BYTES_MAX: usize = 32_767;
-
-/// Topic keys for tests, which Kafka tells of only where they are set.
-const HIDDEN: [&str; 1] = ["internal.segment.bytes"];
+use crate::configs::{AlterError, Texts};
+use crate::row_codec::TEXT_BYTES_MAX;
 
 /// A topic's configuration, in the shapes that its users need.
 #[derive(Clone, Debug)]
@@ -27,6 +28,8 @@ pub(crate) struct TopicSettings {
     pub(crate) produce: ProduceRules,
     /// How its logs are kept.
     pub(crate) log: LogSettings,
+    /// Which broker configuration it was resolved from.
+    pub(crate) generation: u64,
 }
 
 /// Why a topic's configuration was refused. In Kafka's words: tools show them.
@@ -42,44 +45,113 @@ pub(crate) enum InvalidSetting {
     TooLong(String),
     #[error("storage.engine {0} is not configured on this broker")]
     Engine(String),
+    #[error("storage.engine was fixed to {0} when the topic was created")]
+    PinnedEngine(String),
 }
 
 /// The broker's configuration, from which every topic's is resolved.
 #[derive(Debug)]
 pub(crate) struct SettingsSource {
-    layers: BrokerLayers,
-    broker: BrokerConfig,
+    now: ArcSwap<Resolved>,
     /// The engines that exist here, by name.
     engines: Vec<String>,
 }
 
+/// The broker's configuration between two changes.
+#[derive(Debug)]
+struct Resolved {
+    layers: BrokerLayers,
+    broker: Arc<BrokerConfig>,
+    /// How many changes there were before.
+    generation: u64,
+}
+
 impl SettingsSource {
-    pub(crate) const fn new(
-        layers: BrokerLayers,
-        broker: BrokerConfig,
-        engines: Vec<String>,
-    ) -> Self {
-        Self { layers, broker, engines }
+    pub(crate) fn new(layers: BrokerLayers, broker: BrokerConfig, engines: Vec<String>) -> Self {
+        let resolved = Resolved { layers, broker: Arc::new(broker), generation: 0 };
+        Self { now: ArcSwap::from_pointee(resolved), engines }
     }
 
-    pub(crate) const fn broker(&self) -> &BrokerConfig {
-        &self.broker
+    /// The broker's configuration as it is now.
+    pub(crate) fn broker(&self) -> Arc<BrokerConfig> {
+        Arc::clone(&self.now.load().broker)
+    }
+
+    /// Which broker configuration is in effect: a number that rises with each change.
+    pub(crate) fn generation(&self) -> u64 {
+        self.now.load().generation
+    }
+
+    /// The layers and the configuration that `texts`, set in `layer`, would come to.
+    pub(crate) fn with_dynamic(
+        &self,
+        layer: DynamicLayer,
+        texts: &Texts,
+    ) -> Result<(BrokerLayers, BrokerConfig), DynamicError> {
+        self.now.load().layers.with_dynamic(layer, texts)
+    }
+
+    /// Puts another broker configuration in effect. Changes come one at a time; the settings of
+    /// topics follow when they are asked to.
+    pub(crate) fn replace(&self, layers: BrokerLayers, broker: BrokerConfig) {
+        let generation = self.generation() + 1;
+        self.now.store(Arc::new(Resolved { layers, broker: Arc::new(broker), generation }));
+    }
+
+    /// Puts what was kept in effect. A value that is not good any more, after a downgrade or a
+    /// change of the file, does not keep the broker from starting: it counts as unset.
+    pub(crate) fn take_kept(&self, layer: DynamicLayer, kept: &Texts) {
+        let mut taken = Texts::new();
+        for (name, text) in kept {
+            taken.insert(name.clone(), text.clone());
+            if let Err(error) = self.with_dynamic(layer, &taken) {
+                tracing::warn!(key = %name, %error, "configuration keeps a value that is refused");
+                taken.remove(name);
+            }
+        }
+        if let Ok((layers, broker)) = self.with_dynamic(layer, &taken) {
+            self.replace(layers, broker);
+        }
     }
 
     /// The value of a broker key as text; `None` when it is unset.
     pub(crate) fn broker_value(&self, name: &str) -> Option<String> {
-        let (value, _) = self.layers.value(broker_key(name)?)?;
+        let (value, _) = self.now.load().layers.value(broker_key(name)?)?;
         Some(value.to_string())
     }
 
     /// The settings of a topic that keeps `overrides`.
     pub(crate) fn topic(&self, overrides: BTreeMap<String, String>) -> TopicSettings {
-        let config = self.layers.topic_config(&parse_kept(&overrides));
+        let now = self.now.load();
+        let config = now.layers.topic_config(&parse_kept(Scope::Topic, &overrides));
         TopicSettings {
             produce: produce_rules(&config),
-            log: self.log_settings(&config),
+            log: log_settings(&now.broker, &config),
+            generation: now.generation,
             overrides,
         }
+    }
+
+    /// Checks all that is to be set on a topic: names first, then values, as Kafka does.
+    pub(crate) fn check_topic(&self, texts: &Texts) -> Result<(), InvalidSetting> {
+        let wanted: Vec<_> =
+            texts.iter().map(|(name, text)| (name.clone(), Some(text.clone()))).collect();
+        self.check_topic_configs(&wanted).map(drop)
+    }
+
+    /// Checks all that is to be set on a group.
+    pub(crate) fn check_group(&self, texts: &Texts) -> Result<(), AlterError> {
+        let unknown = texts.keys().find(|name| group_keys().all(|key| key.name != **name));
+        let mut own = Overrides::default();
+        if let Some(name) = unknown {
+            // Kafka tells of unknown names first.
+            own.set(Scope::Group, name, "").map_err(InvalidSetting::from)?;
+        }
+        check_group_tags(texts).map_err(AlterError::Group)?;
+        for (name, text) in texts {
+            own.set(Scope::Group, name, text).map_err(InvalidSetting::from)?;
+        }
+        self.now.load().layers.check_group(&own).map_err(AlterError::Group)
     }
 
     /// Checks what a client wants to set on a topic; returns it as it is to be kept: as
@@ -91,13 +163,14 @@ impl SettingsSource {
         let mut overrides = Overrides::default();
         for (name, value) in wanted {
             let value = value.as_ref().ok_or_else(|| InvalidSetting::Null(name.clone()))?;
-            if value.len() > VALUE_BYTES_MAX {
+            if value.len() > TEXT_BYTES_MAX {
                 return Err(InvalidSetting::TooLong(name.clone()));
             }
             overrides.set(Scope::Topic, name, value)?;
         }
-        self.layers.check_topic(&overrides).map_err(InvalidSetting::Conflict)?;
-        let engine = self.layers.topic_config(&overrides).storage_engine.name();
+        let layers = &self.now.load().layers;
+        layers.check_topic(&overrides).map_err(InvalidSetting::Conflict)?;
+        let engine = layers.topic_config(&overrides).storage_engine.name();
         if !self.engines.iter().any(|known| known == engine) {
             return Err(InvalidSetting::Engine(engine.to_owned()));
         }
@@ -109,63 +182,93 @@ impl SettingsSource {
 
     /// The engine that a new topic with `overrides` is pinned to.
     pub(crate) fn engine_of(&self, overrides: &BTreeMap<String, String>) -> String {
-        let engine: StorageEngine = self.layers.topic_config(&parse_kept(overrides)).storage_engine;
+        let overrides = parse_kept(Scope::Topic, overrides);
+        let engine: StorageEngine = self.now.load().layers.topic_config(&overrides).storage_engine;
         engine.name().to_owned()
     }
 
     /// Every topic key with its value for a topic that keeps `overrides`.
     pub(crate) fn describe_topic(&self, overrides: &BTreeMap<String, String>) -> Vec<Described> {
-        let parsed = parse_kept(overrides);
-        topic_keys()
-            .filter(|key| !HIDDEN.contains(&key.name) || overrides.contains_key(key.name))
-            .map(|key| {
-                let mut entry = self.layers.describe_topic(&parsed, key);
-                // As the client gave it, spaces and all: tools compare texts.
-                if let (Some(_), Some(text)) = (parsed.value(key.name), overrides.get(key.name)) {
-                    entry.value = entry.value.map(|_| text.clone());
-                    if let Some(own) = entry.synonyms.first_mut() {
-                        own.value = own.value.take().map(|_| text.clone());
-                    }
-                }
-                entry
-            })
-            .collect()
+        let parsed = parse_kept(Scope::Topic, overrides);
+        let layers = &self.now.load().layers;
+        let keys = topic_keys().filter(|key| is_told(key, overrides.contains_key(key.name)));
+        keys.map(|key| layers.describe_topic(&parsed, key)).collect()
+    }
+
+    /// The same for the answer to whoever created the topic: values are as they were given, spaces
+    /// and all, as in Kafka.
+    pub(crate) fn describe_new_topic(
+        &self,
+        overrides: &BTreeMap<String, String>,
+    ) -> Vec<Described> {
+        let mut described = self.describe_topic(overrides);
+        for entry in &mut described {
+            if let Some(text) = overrides.get(entry.name) {
+                entry.value = entry.value.take().map(|_| text.clone());
+            }
+        }
+        described
     }
 
     /// Every broker key with its value.
     pub(crate) fn describe_broker(&self) -> Vec<Described> {
-        broker_keys().map(|key| self.layers.describe_broker(key)).collect()
+        let layers = &self.now.load().layers;
+        broker_keys()
+            .map(|key| (key, layers.describe_broker(key)))
+            .filter(|(key, entry)| is_told(key, entry.is_set()))
+            .map(|(_, entry)| entry)
+            .collect()
     }
 
     /// The broker keys that are set for all brokers while they run.
     pub(crate) fn describe_dynamic_defaults(&self) -> Vec<Described> {
-        broker_keys().filter_map(|key| self.layers.describe_dynamic_default(key)).collect()
+        let layers = &self.now.load().layers;
+        broker_keys().filter_map(|key| layers.describe_dynamic_default(key)).collect()
     }
 
-    fn log_settings(&self, config: &TopicConfig) -> LogSettings {
-        let durability = match self.broker.storage_file_fsync {
-            // One topic may ask for more than the broker gives by default.
-            _ if config.flush_messages == 1 => Durability::Commit,
-            FsyncPolicy::Commit => Durability::Commit,
-            FsyncPolicy::Interval(interval) => Durability::Interval(interval),
-            FsyncPolicy::Never => Durability::Never,
-        };
-        LogSettings {
-            segment_bytes: config.segment_bytes,
-            segment_age: Duration::from_millis(config.segment_ms),
-            index_interval_bytes: config.index_interval_bytes,
-            durability,
-        }
+    /// Every group key with its value for a group of which `set` is set.
+    pub(crate) fn describe_group(&self, set: &Texts) -> Vec<Described> {
+        let own = parse_kept(Scope::Group, set);
+        let layers = &self.now.load().layers;
+        let keys = group_keys().filter(|key| is_told(key, set.contains_key(key.name)));
+        keys.map(|key| layers.describe_group(&own, key)).collect()
+    }
+}
+
+/// Every key of a subscription to the metrics of clients of which `set` is set.
+pub(crate) fn describe_subscription(set: &Texts) -> Vec<Described> {
+    let own = parse_kept(Scope::ClientMetrics, set);
+    client_metrics_keys().map(|key| describe_client_metrics(&own, key)).collect()
+}
+
+/// Kafka tells of keys for tests and experts only where they are set.
+const fn is_told(key: &ConfigKey, is_set: bool) -> bool {
+    !key.internal || is_set
+}
+
+fn log_settings(broker: &BrokerConfig, config: &TopicConfig) -> LogSettings {
+    let durability = match broker.storage_file_fsync {
+        // One topic may ask for more than the broker gives by default.
+        _ if config.flush_messages == 1 => Durability::Commit,
+        FsyncPolicy::Commit => Durability::Commit,
+        FsyncPolicy::Interval(interval) => Durability::Interval(interval),
+        FsyncPolicy::Never => Durability::Never,
+    };
+    LogSettings {
+        segment_bytes: config.segment_bytes,
+        segment_age: Duration::from_millis(config.segment_ms),
+        index_interval_bytes: config.index_interval_bytes,
+        durability,
     }
 }
 
 /// Kept values were good when they came in. One that is not any more, after a downgrade, does not
-/// keep the topic from being served: it counts as unset.
-fn parse_kept(kept: &BTreeMap<String, String>) -> Overrides {
+/// keep the topic or group from being served: it counts as unset.
+fn parse_kept(scope: Scope, kept: &BTreeMap<String, String>) -> Overrides {
     let mut overrides = Overrides::default();
     for (name, value) in kept {
-        if let Err(error) = overrides.set(Scope::Topic, name, value) {
-            tracing::warn!(key = %name, %value, %error, "topic keeps a value that is not known here");
+        if let Err(error) = overrides.set(scope, name, value) {
+            tracing::warn!(key = %name, %value, %error, "a value is kept that is not known here");
         }
     }
     overrides

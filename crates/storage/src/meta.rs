@@ -42,8 +42,9 @@ pub enum Table {
     TopicNames = 3,
     /// Deleted topics whose bytes are not all gone, by engine and topic id.
     Deletions = 4,
-    /// Dynamic broker configuration by key.
-    BrokerConfigs = 5,
+    /// What was set while running of brokers, groups and subscriptions to the metrics of clients, by
+    /// kind and name.
+    Configs = 5,
     /// Consumer groups: generation, members, assignments.
     Groups = 6,
     /// How far groups have read, by group, topic and partition.
@@ -57,7 +58,7 @@ impl Table {
         Self::Topics,
         Self::TopicNames,
         Self::Deletions,
-        Self::BrokerConfigs,
+        Self::Configs,
         Self::Groups,
         Self::GroupOffsets,
     ];

@@ -48,6 +48,8 @@ pub enum ApiKey {
     OffsetForLeaderEpoch = 23,
     /// Reads configuration.
     DescribeConfigs = 32,
+    /// Replaces configuration as a whole.
+    AlterConfigs = 33,
     /// Adds partitions to topics.
     CreatePartitions = 37,
     /// Deletes groups.
@@ -104,7 +106,7 @@ const fn row(key: ApiKey, min_version: i16, max_version: i16, flexible_from: i16
     ServedApi { key, advertised_from: min_version, min_version, max_version, flexible_from }
 }
 
-static SERVED: [ServedApi; 24] = [
+static SERVED: [ServedApi; 27] = [
     // Versions 0 to 2 are named, not served: librdkafka takes a broker without them for one that
     // knows no compression and silently stops compressing (KAFKA-18659). Kafka does the same.
     ServedApi { advertised_from: 0, ..row(ApiKey::Produce, 3, 13, 9) },
@@ -126,21 +128,20 @@ static SERVED: [ServedApi; 24] = [
     row(ApiKey::InitProducerId, 0, 5, 2),
     row(ApiKey::OffsetForLeaderEpoch, 2, 4, 4),
     row(ApiKey::DescribeConfigs, 1, 4, 4),
+    row(ApiKey::AlterConfigs, 0, 2, 2),
     row(ApiKey::CreatePartitions, 0, 3, 2),
     row(ApiKey::DeleteGroups, 0, 2, 2),
+    row(ApiKey::IncrementalAlterConfigs, 0, 1, 1),
     // No version of it is flexible.
     row(ApiKey::OffsetDelete, 0, 0, 1),
     row(ApiKey::DescribeCluster, 0, 2, 0),
+    row(ApiKey::ListConfigResources, 0, 1, 0),
     row(ApiKey::DescribeTopicPartitions, 0, 0, 0),
 ];
 
 /// Spoken by our client, served by other brokers only.
-static SPOKEN: [ServedApi; 4] = [
-    row(ApiKey::DeleteRecords, 0, 2, 2),
-    row(ApiKey::IncrementalAlterConfigs, 0, 1, 1),
-    row(ApiKey::ConsumerGroupDescribe, 0, 1, 0),
-    row(ApiKey::ListConfigResources, 0, 1, 0),
-];
+static SPOKEN: [ServedApi; 2] =
+    [row(ApiKey::DeleteRecords, 0, 2, 2), row(ApiKey::ConsumerGroupDescribe, 0, 1, 0)];
 
 /// The served APIs, by key.
 pub const fn served() -> &'static [ServedApi] {
@@ -190,6 +191,7 @@ impl ApiKey {
             Self::InitProducerId => "InitProducerId",
             Self::OffsetForLeaderEpoch => "OffsetForLeaderEpoch",
             Self::DescribeConfigs => "DescribeConfigs",
+            Self::AlterConfigs => "AlterConfigs",
             Self::CreatePartitions => "CreatePartitions",
             Self::DeleteGroups => "DeleteGroups",
             Self::IncrementalAlterConfigs => "IncrementalAlterConfigs",

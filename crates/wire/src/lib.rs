@@ -43,9 +43,9 @@ pub use frame::{
 };
 pub use kacrab_protocol::{KafkaString, KafkaUuid};
 pub use message::{
-    Message, Request, api_versions, consumer_group_describe, create_partitions, create_topics,
-    delete_groups, delete_records, delete_topics, describe_cluster, describe_configs,
-    describe_groups, describe_topic_partitions, find_coordinator, heartbeat,
+    Message, Request, alter_configs, api_versions, consumer_group_describe, create_partitions,
+    create_topics, delete_groups, delete_records, delete_topics, describe_cluster,
+    describe_configs, describe_groups, describe_topic_partitions, find_coordinator, heartbeat,
     incremental_alter_configs, init_producer_id, join_group, leave_group, list_config_resources,
     list_groups, list_offsets, metadata, offset_commit, offset_delete, offset_fetch,
     offset_for_leader_epoch, sync_group,

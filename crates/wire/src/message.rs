@@ -6,11 +6,15 @@
 //!
 //! A null array where null is not allowed is read as an empty one.
 
+mod admin;
+
 use std::fmt::Debug;
 
 use bytes::{Bytes, BytesMut};
 
 use crate::{ApiKey, DecodeError, EncodeError};
+
+pub use admin::{alter_configs, delete_records, incremental_alter_configs, list_config_resources};
 
 /// A message that the generated codec reads and writes.
 pub trait Message: Sized + Debug + Send + Sync {
@@ -95,6 +99,7 @@ messages! {
     DeleteGroups: delete_groups::Request => delete_groups::Response;
     OffsetDelete: offset_delete::Request => offset_delete::Response;
     DescribeCluster: describe_cluster::Request => describe_cluster::Response;
+    AlterConfigs: alter_configs::Request => alter_configs::Response;
     DescribeTopicPartitions:
         describe_topic_partitions::Request => describe_topic_partitions::Response;
     DeleteRecords: delete_records::Request => delete_records::Response;
@@ -311,40 +316,11 @@ pub mod describe_topic_partitions {
     };
 }
 
-/// Deletes the oldest records of partitions.
-pub mod delete_records {
-    pub use kacrab_protocol::generated::delete_records_request::{
-        DeleteRecordsPartition, DeleteRecordsRequestData as Request, DeleteRecordsTopic,
-    };
-    pub use kacrab_protocol::generated::delete_records_response::{
-        DeleteRecordsPartitionResult, DeleteRecordsResponseData as Response,
-        DeleteRecordsTopicResult,
-    };
-}
-
-/// Changes configuration, key by key.
-pub mod incremental_alter_configs {
-    pub use kacrab_protocol::generated::incremental_alter_configs_request::{
-        AlterConfigsResource, AlterableConfig, IncrementalAlterConfigsRequestData as Request,
-    };
-    pub use kacrab_protocol::generated::incremental_alter_configs_response::{
-        AlterConfigsResourceResponse, IncrementalAlterConfigsResponseData as Response,
-    };
-}
-
 /// Describes groups of the consumer protocol.
 pub mod consumer_group_describe {
     pub use kacrab_protocol::generated::consumer_group_describe_request::ConsumerGroupDescribeRequestData as Request;
     pub use kacrab_protocol::generated::consumer_group_describe_response::{
         Assignment, ConsumerGroupDescribeResponseData as Response, DescribedGroup, Member,
         TopicPartitions,
-    };
-}
-
-/// Lists what has configuration of its own.
-pub mod list_config_resources {
-    pub use kacrab_protocol::generated::list_config_resources_request::ListConfigResourcesRequestData as Request;
-    pub use kacrab_protocol::generated::list_config_resources_response::{
-        ConfigResource, ListConfigResourcesResponseData as Response,
     };
 }

@@ -114,7 +114,7 @@ fn effective_configs(
     broker: &Arc<Broker>,
     overrides: BTreeMap<String, String>,
 ) -> Vec<CreatableTopicConfigs> {
-    let described = broker.settings().describe_topic(&overrides);
+    let described = broker.settings().describe_new_topic(&overrides);
     let config = |entry: strandline_model::config::Described| CreatableTopicConfigs {
         name: text(entry.name),
         value: entry.value.map(text),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use strandline_model::config::Described;
+use strandline_model::config::{ConfigSource, ConfigType, Described};
 use strandline_model::{InvalidTopicName, TopicName};
 use strandline_wire::describe_configs::{
     DescribeConfigsResource, DescribeConfigsResourceResult, DescribeConfigsResult,
@@ -10,11 +10,10 @@ use strandline_wire::describe_configs::{
 };
 use strandline_wire::{ErrorCode, KafkaString};
 
-use super::text;
+use super::{config_resource, text};
 use crate::Broker;
-
-const TOPIC: i8 = 2;
-const BROKER: i8 = 4;
+use crate::configs::{ConfigResource, Owner};
+use crate::settings::describe_subscription;
 
 /// Describes each resource.
 pub(crate) fn handle(broker: &Broker, request: &Request) -> Response {
@@ -53,32 +52,74 @@ fn describe(
     broker: &Broker,
     resource: &DescribeConfigsResource,
 ) -> Result<Vec<Described>, (ErrorCode, String)> {
-    let name = resource.resource_name.as_str();
-    match resource.resource_type {
-        TOPIC => {
-            TopicName::new(name).map_err(|error: InvalidTopicName| {
+    let invalid = |message: String| Err((ErrorCode::INVALID_REQUEST, message));
+    match config_resource(resource.resource_type, &resource.resource_name) {
+        ConfigResource::Topic(name) => {
+            TopicName::new(&name).map_err(|error: InvalidTopicName| {
                 (ErrorCode::INVALID_TOPIC_EXCEPTION, error.to_string())
             })?;
-            let topic = broker.registry().by_name(name).ok_or_else(|| {
+            let topic = broker.registry().by_name(&name).ok_or_else(|| {
                 (ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, format!("topic {name} does not exist"))
             })?;
             Ok(broker.settings().describe_topic(&topic.settings().overrides))
         }
-        BROKER if name.is_empty() => Ok(broker.settings().describe_dynamic_defaults()),
-        BROKER => {
-            let id = broker.node_id();
-            // One spelling only, so that it can't be named twice under two.
-            if name == id.to_string() {
-                Ok(broker.settings().describe_broker())
-            } else {
-                let message = format!("broker id {name} is not this broker's, {id}");
-                Err((ErrorCode::INVALID_REQUEST, message))
-            }
+        ConfigResource::Broker(name) if name.is_empty() => {
+            Ok(broker.settings().describe_dynamic_defaults())
         }
-        other => {
-            let message = format!("resource type {other} can't be described here");
-            Err((ErrorCode::INVALID_REQUEST, message))
+        ConfigResource::Broker(name) => {
+            check_broker(broker, &name, " or empty string,")?;
+            Ok(broker.settings().describe_broker())
         }
+        ConfigResource::BrokerLogger(name) if name.is_empty() => {
+            invalid("Broker id must not be empty".to_owned())
+        }
+        ConfigResource::BrokerLogger(name) => {
+            check_broker(broker, &name, "")?;
+            Ok(vec![describe_root_logger(&broker.settings().broker().logging_level)])
+        }
+        ConfigResource::ClientMetrics(name) if name.is_empty() => {
+            invalid("Client metrics subscription name must not be empty".to_owned())
+        }
+        ConfigResource::ClientMetrics(name) => {
+            Ok(describe_subscription(&broker.configs().of(&Owner::ClientMetrics(name))))
+        }
+        ConfigResource::Group(name) if name.is_empty() => {
+            invalid("Group name must not be empty".to_owned())
+        }
+        ConfigResource::Group(name) => {
+            Ok(broker.settings().describe_group(&broker.configs().of(&Owner::Group(name))))
+        }
+        ConfigResource::Unknown(number, _) => {
+            invalid(format!("resource type {number} can't be described here"))
+        }
+    }
+}
+
+/// One spelling of this broker's id only, so that it can't be named twice under two.
+fn check_broker(broker: &Broker, name: &str, or: &str) -> Result<(), (ErrorCode, String)> {
+    let id = broker.node_id();
+    if name == id.to_string() {
+        return Ok(());
+    }
+    let message = match name.parse::<i32>() {
+        Ok(_) => format!("Unexpected broker id, expected {id}{or} but received {name}"),
+        Err(_) => format!("Broker id must be an integer, but it is: {name}"),
+    };
+    Err((ErrorCode::INVALID_REQUEST, message))
+}
+
+/// The one logger that there is, under Kafka's name for the one above all others. Its level is set
+/// at the start.
+fn describe_root_logger(level: &str) -> Described {
+    Described {
+        name: "root",
+        value: Some(level.to_ascii_uppercase()),
+        is_read_only: true,
+        source: ConfigSource::DynamicBrokerLogger,
+        is_sensitive: false,
+        synonyms: Vec::new(),
+        kind: ConfigType::String,
+        documentation: "The lowest level that is logged, set by `logging.level`.",
     }
 }
 

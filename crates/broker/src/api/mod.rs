@@ -1,5 +1,6 @@
 //! One file per Kafka API. A handler translates: wire to domain, domain to wire, and nothing else.
 
+pub(crate) mod alter_configs;
 pub(crate) mod api_versions;
 pub(crate) mod create_partitions;
 pub(crate) mod create_topics;
@@ -12,9 +13,11 @@ pub(crate) mod describe_topic_partitions;
 pub(crate) mod fetch;
 pub(crate) mod find_coordinator;
 pub(crate) mod heartbeat;
+pub(crate) mod incremental_alter_configs;
 pub(crate) mod init_producer_id;
 pub(crate) mod join_group;
 pub(crate) mod leave_group;
+pub(crate) mod list_config_resources;
 pub(crate) mod list_groups;
 pub(crate) mod list_offsets;
 pub(crate) mod metadata;
@@ -25,10 +28,14 @@ pub(crate) mod offset_for_leader_epoch;
 pub(crate) mod produce;
 pub(crate) mod sync_group;
 
+use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use hashbrown::HashSet;
 use strandline_wire::{KafkaString, TopicRef};
+
+use crate::configs::ConfigResource;
 
 /// Who asks, as far as a group remembers it.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +66,32 @@ pub(crate) const fn is_isolation_level(level: i8) -> bool {
 
 /// "Not asked for" in an authorized-operations field.
 pub(crate) const OPERATIONS_NOT_ASKED: i32 = i32::MIN;
+
+/// Kafka's numbers of what has configuration.
+pub(crate) const TOPIC_RESOURCE: i8 = 2;
+pub(crate) const BROKER_RESOURCE: i8 = 4;
+pub(crate) const BROKER_LOGGER_RESOURCE: i8 = 8;
+pub(crate) const CLIENT_METRICS_RESOURCE: i8 = 16;
+pub(crate) const GROUP_RESOURCE: i8 = 32;
+
+/// What a request means by a resource's type and name.
+pub(crate) fn config_resource(kind: i8, name: &KafkaString) -> ConfigResource {
+    let name = name.as_str().to_owned();
+    match kind {
+        TOPIC_RESOURCE => ConfigResource::Topic(name),
+        BROKER_RESOURCE => ConfigResource::Broker(name),
+        BROKER_LOGGER_RESOURCE => ConfigResource::BrokerLogger(name),
+        CLIENT_METRICS_RESOURCE => ConfigResource::ClientMetrics(name),
+        GROUP_RESOURCE => ConfigResource::Group(name),
+        other => ConfigResource::Unknown(other, name),
+    }
+}
+
+/// What is named more than once.
+pub(crate) fn repeated<T: Eq + Hash + Clone>(named: impl Iterator<Item = T>) -> HashSet<T> {
+    let mut seen = HashSet::new();
+    named.filter(|name| !seen.insert(name.clone())).collect()
+}
 
 /// How a topic was named, as one value for lookups.
 pub(crate) fn name_of(topic: &TopicRef) -> Option<&str> {

@@ -2,20 +2,22 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use strandline_model::{ByteCount, LeaderEpoch, Offset, PartitionId, Timestamp};
 use strandline_partition::PartitionState;
 use strandline_records::batches;
 use strandline_storage::{
-    BatchBytes, CommitLog, ErrorKind, LogListener, LogSettings, LogStore, Minimum, OpenLog,
-    ReadError, ReadLimit, StorageError,
+    BatchBytes, CommitLog, ErrorKind, LogListener, LogStore, Minimum, OpenLog, ReadError,
+    ReadLimit, StorageError,
 };
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 use super::signals::Listener;
 use super::{Core, Partition, Signals};
+use crate::settings::TopicSettings;
 
 /// Bytes read at a time while the tail of a log is replayed.
 const REPLAY_STEP: ByteCount = ByteCount::mib(1);
@@ -25,8 +27,8 @@ const REPLAY_STEP: ByteCount = ByteCount::mib(1);
 pub(crate) struct OpenContext {
     /// The engine of the topic.
     pub(crate) store: Arc<dyn LogStore>,
-    /// How the topic wants its logs kept.
-    pub(crate) settings: LogSettings,
+    /// How the topic wants its logs kept; may change while the log is opened.
+    pub(crate) settings: Arc<ArcSwap<TopicSettings>>,
     /// Where the opening runs, so that it outlives the connection that asked.
     pub(crate) runtime: Handle,
     /// When: producers that are found in the log count as seen now.
@@ -47,7 +49,7 @@ impl Partition {
         let request = OpenLog {
             id,
             at_least: LeaderEpoch::ZERO,
-            settings: context.settings.clone(),
+            settings: context.settings.load().log.clone(),
             listener: Arc::clone(&listener) as Arc<dyn LogListener>,
         };
         let opened = context.store.open(request).await?;

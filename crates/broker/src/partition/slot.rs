@@ -130,6 +130,10 @@ impl PartitionSlot {
                 log_failure(slot.0.id, error);
             }
             slot.0.finish_opening(opened.map(Arc::new).map_err(SlotError::Storage), context.now);
+            // The topic was perhaps configured anew while the log was not open for it to be told.
+            if let Some(partition) = slot.0.opened() {
+                partition.log().configure(context.settings.load().log.clone());
+            }
         });
     }
 

@@ -167,6 +167,8 @@ impl Registry {
         }
         let topic = Arc::new(row.into_topic(id, &self.settings));
         self.insert(Arc::clone(&topic));
+        // A change of the broker's configuration goes through the topics that are known by then.
+        topic.refresh_settings(&self.settings);
         tracing::info!(
             topic = %topic.name(), id = %id, partitions = topic.partition_count(), "topic created"
         );

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use strandline_model::Timestamp;
 use strandline_storage::{CommitError, MetaBatch, StorageError, Table};
 
-use super::{DeletionRow, Registry, RowError, Topic, TopicRow, name_key, topic_key};
+use super::{DeletionRow, Registry, Topic, TopicRow, name_key, topic_key};
+use crate::row_codec::RowError;
 
 /// Times that a deletion is tried again when the topic changed between reading and committing.
 const RACES_MAX: u32 = 16;

@@ -1,5 +1,6 @@
 //! Topics: what exists, how it is created, and how it goes.
 
+mod alter;
 mod create;
 mod delete;
 mod registry;
@@ -14,8 +15,9 @@ use strandline_model::{PartitionId, PartitionIndex, TopicId, TopicName};
 
 use crate::metrics::TopicMetrics;
 use crate::partition::PartitionSlot;
-use crate::settings::TopicSettings;
+use crate::settings::{SettingsSource, TopicSettings};
 
+pub(crate) use alter::AlterTopicError;
 pub(crate) use create::{
     CreateError, CreatePartitionsError, NewTopic, PARTITIONS_PER_REQUEST_MAX, PlannedTopic,
 };
@@ -23,7 +25,6 @@ pub(crate) use delete::DeleteError;
 pub use registry::LoadError;
 pub(crate) use registry::Registry;
 pub(crate) use resting::RestingNames;
-pub use row::RowError;
 pub(crate) use row::{DeletionRow, TopicRow, name_key, topic_key};
 
 /// A topic that exists, or did when the reference was taken.
@@ -32,7 +33,8 @@ pub(crate) struct Topic {
     id: TopicId,
     name: TopicName,
     engine: String,
-    settings: ArcSwap<TopicSettings>,
+    /// Shared with openings of its logs, which take the settings that count when they end.
+    settings: Arc<ArcSwap<TopicSettings>>,
     partitions: RwLock<Vec<Arc<PartitionSlot>>>,
     metrics: Arc<TopicMetrics>,
 }
@@ -49,7 +51,7 @@ impl Topic {
             id,
             name,
             engine,
-            settings: ArcSwap::from_pointee(settings),
+            settings: Arc::new(ArcSwap::from_pointee(settings)),
             partitions: RwLock::default(),
             metrics: Arc::default(),
         };
@@ -72,6 +74,37 @@ impl Topic {
 
     pub(crate) fn settings(&self) -> Arc<TopicSettings> {
         self.settings.load_full()
+    }
+
+    pub(crate) const fn settings_handle(&self) -> &Arc<ArcSwap<TopicSettings>> {
+        &self.settings
+    }
+
+    /// Puts other settings in effect, in open logs too. Changes come one at a time.
+    pub(crate) fn configure(&self, settings: TopicSettings) {
+        self.settings.store(Arc::new(settings));
+        self.configure_logs();
+    }
+
+    /// Resolves the settings anew if the broker's configuration changed since. May meet a change of
+    /// the topic's own, which stays.
+    pub(crate) fn refresh_settings(&self, source: &SettingsSource) {
+        let before = self.settings.rcu(|settings| {
+            if settings.generation == source.generation() {
+                Arc::clone(settings)
+            } else {
+                Arc::new(source.topic(settings.overrides.clone()))
+            }
+        });
+        if !Arc::ptr_eq(&before, &self.settings()) {
+            self.configure_logs();
+        }
+    }
+
+    fn configure_logs(&self) {
+        for partition in self.partitions().iter().filter_map(|slot| slot.opened()) {
+            partition.log().configure(self.settings().log.clone());
+        }
     }
 
     pub(crate) fn partition_count(&self) -> u32 {

@@ -15,7 +15,8 @@ use parking_lot::RwLock;
 use strandline_model::{TopicId, TopicName};
 use strandline_storage::{MetaStore, StorageError, Table};
 
-use super::{RowError, Topic, TopicRow};
+use super::{Topic, TopicRow};
+use crate::row_codec::RowError;
 use crate::settings::SettingsSource;
 
 /// Rows read at a time.

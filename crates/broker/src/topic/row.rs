@@ -2,7 +2,7 @@
 //!
 //! # On disk
 //!
-//! All numbers big-endian; a text is its length (u16) and its UTF-8 bytes.
+//! Written as `row_codec.rs` says.
 //!
 //! | row | key | value |
 //! | --- | --- | --- |
@@ -17,6 +17,10 @@ use std::collections::BTreeMap;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use strandline_model::{Timestamp, TopicId, TopicName};
+
+use crate::row_codec::{
+    RowError, check_version, put_text, put_texts, take_text, take_texts, take_timestamp,
+};
 
 const VERSION: u8 = 1;
 
@@ -48,17 +52,6 @@ pub(crate) struct DeletionRow {
     pub(crate) topic: TopicRow,
 }
 
-/// Bytes that are no row of ours.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RowError {
-    /// Written by a newer version of the broker.
-    #[error("row has an unknown version. version=`{0}`")]
-    Version(u8),
-    /// The bytes end early or hold something impossible.
-    #[error("row is damaged")]
-    Damaged,
-}
-
 impl TopicRow {
     /// The value of the row.
     pub(crate) fn encode(&self) -> Bytes {
@@ -73,11 +66,7 @@ impl TopicRow {
         put_text(buf, &self.engine);
         buf.put_u32(self.partition_count);
         buf.put_i64(self.created_at.as_millis());
-        buf.put_u16(u16::try_from(self.configs.len()).expect("there are fewer config keys"));
-        for (key, value) in &self.configs {
-            put_text(buf, key);
-            put_text(buf, value);
-        }
+        put_texts(buf, &self.configs);
     }
 
     /// The topic that `value` describes.
@@ -87,15 +76,12 @@ impl TopicRow {
     }
 
     fn decode_from(bytes: &mut Bytes) -> Result<Self, RowError> {
-        check_version(bytes)?;
+        check_version(bytes, VERSION)?;
         let name = TopicName::new(&take_text(bytes)?).map_err(|_| RowError::Damaged)?;
         let engine = take_text(bytes)?;
         let partition_count = bytes.try_get_u32().map_err(|_| RowError::Damaged)?;
         let created_at = take_timestamp(bytes)?;
-        let mut configs = BTreeMap::new();
-        for _ in 0..bytes.try_get_u16().map_err(|_| RowError::Damaged)? {
-            configs.insert(take_text(bytes)?, take_text(bytes)?);
-        }
+        let configs = take_texts(bytes)?;
         Ok(Self { name, engine, partition_count, created_at, configs })
     }
 }
@@ -122,7 +108,7 @@ impl DeletionRow {
     /// The deletion that a row describes.
     pub(crate) fn decode(key: &Bytes, mut value: Bytes) -> Result<Self, RowError> {
         let id = key.last_chunk::<16>().ok_or(RowError::Damaged)?;
-        check_version(&mut value)?;
+        check_version(&mut value, VERSION)?;
         let deleted_at = take_timestamp(&mut value)?;
         let not_before = take_timestamp(&mut value)?;
         let topic = TopicRow::decode(value)?;
@@ -138,32 +124,4 @@ pub(crate) fn topic_key(id: TopicId) -> Bytes {
 /// The key of a topic name's row.
 pub(crate) fn name_key(name: &TopicName) -> Bytes {
     Bytes::from(name.collision_key().into_bytes())
-}
-
-fn check_version(bytes: &mut Bytes) -> Result<(), RowError> {
-    match bytes.try_get_u8() {
-        Ok(VERSION) => Ok(()),
-        Ok(version) => Err(RowError::Version(version)),
-        Err(_) => Err(RowError::Damaged),
-    }
-}
-
-fn put_text(buf: &mut BytesMut, text: &str) {
-    buf.put_u16(
-        u16::try_from(text.len()).expect("texts are checked to be shorter when they come in"),
-    );
-    buf.put_slice(text.as_bytes());
-}
-
-fn take_text(bytes: &mut Bytes) -> Result<String, RowError> {
-    let length = usize::from(bytes.try_get_u16().map_err(|_| RowError::Damaged)?);
-    if bytes.remaining() < length {
-        return Err(RowError::Damaged);
-    }
-    String::from_utf8(bytes.split_to(length).into()).map_err(|_| RowError::Damaged)
-}
-
-fn take_timestamp(bytes: &mut Bytes) -> Result<Timestamp, RowError> {
-    let millis = bytes.try_get_i64().map_err(|_| RowError::Damaged)?;
-    Timestamp::from_wire(millis).ok_or(RowError::Damaged)
 }

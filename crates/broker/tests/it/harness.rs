@@ -1,5 +1,6 @@
 //! A broker with a clock and faults in the test's hand, and a client that speaks frames.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,8 +17,8 @@ use strandline_storage::testkit::Engine;
 use strandline_storage::testkit::faults::Faults;
 use strandline_storage::{BatchPiece, BoxFuture, MemoryEngine, MemoryOptions};
 use strandline_wire::{
-    Api, KafkaString, Message, Request, RequestHeader, create_topics, fetch, list_offsets, produce,
-    read_response,
+    Api, KafkaString, Message, Request, RequestHeader, create_topics, describe_configs, fetch,
+    incremental_alter_configs, list_offsets, produce, read_response,
 };
 
 /// A clock that stands still until it is moved, tokio's timer, and numbers for randomness.
@@ -64,6 +65,7 @@ pub(crate) struct TestBroker {
     pub(crate) broker: Arc<Broker>,
     pub(crate) faults: Faults,
     pub(crate) environment: Arc<TestEnvironment>,
+    engine: Engine,
 }
 
 impl TestBroker {
@@ -74,6 +76,7 @@ impl TestBroker {
 
     async fn start_on(engine: Engine) -> Self {
         let faults = Faults::none();
+        let own = engine.clone();
         let engine = faults.wrap(engine);
         let environment = Arc::new(TestEnvironment {
             now_ms: AtomicI64::new(1_700_000_000_000),
@@ -87,11 +90,17 @@ impl TestBroker {
             engines: Engines::new("file", engine.logs).and("memory", memory()),
             meta: engine.rows,
             environment: Arc::clone(&environment) as _,
-            advertised: std::collections::BTreeMap::new(),
+            advertised: BTreeMap::new(),
         })
         .await
         .unwrap();
-        Self { broker, faults, environment }
+        Self { broker, faults, environment, engine: own }
+    }
+
+    /// Another broker on the same engine; this one does nothing any more.
+    pub(crate) async fn restart(self) -> Self {
+        self.broker.drain();
+        Self::start_on(self.engine).await
     }
 
     pub(crate) fn connect(&self) -> Client {
@@ -188,6 +197,52 @@ impl Client {
     ) -> fetch::message::PartitionData {
         let response = self.ask(12, &fetch_request(topic, offset, max_wait_ms)).await;
         response.responses.into_iter().next().unwrap().partitions.into_iter().next().unwrap()
+    }
+
+    /// The values of all keys of a resource that have one.
+    pub(crate) async fn describe_configs(
+        &mut self,
+        resource_type: i8,
+        name: &str,
+    ) -> BTreeMap<String, String> {
+        let resource = describe_configs::DescribeConfigsResource {
+            resource_type,
+            resource_name: text(name),
+            configuration_keys: None,
+            ..Default::default()
+        };
+        let request = describe_configs::Request { resources: vec![resource], ..Default::default() };
+        let response = self.ask(4, &request).await;
+        assert_eq!(response.results[0].error_code, 0, "{response:?}");
+        let values = response.results[0].configs.iter().filter_map(|entry| {
+            Some((entry.name.as_str().to_owned(), entry.value.as_ref()?.as_str().to_owned()))
+        });
+        values.collect()
+    }
+
+    /// Changes one key of a resource: the error code.
+    pub(crate) async fn alter_config(
+        &mut self,
+        resource_type: i8,
+        name: &str,
+        operation: i8,
+        (key, value): (&str, &str),
+    ) -> i16 {
+        let config = incremental_alter_configs::AlterableConfig {
+            name: text(key),
+            config_operation: operation,
+            value: Some(text(value)),
+            ..Default::default()
+        };
+        let resource = incremental_alter_configs::AlterConfigsResource {
+            resource_type,
+            resource_name: text(name),
+            configs: vec![config],
+            ..Default::default()
+        };
+        let request =
+            incremental_alter_configs::Request { resources: vec![resource], ..Default::default() };
+        self.ask(1, &request).await.responses[0].error_code
     }
 
     pub(crate) async fn offset(&mut self, topic: &str, timestamp: i64) -> (i16, i64) {

@@ -2,7 +2,7 @@
 //! found by the differential test, which asks Kafka itself.
 
 use strandline_wire::{
-    ErrorCode, KafkaUuid, create_topics, delete_topics, describe_cluster, describe_configs,
+    ErrorCode, KafkaUuid, create_topics, delete_topics, describe_cluster,
     describe_topic_partitions, fetch, init_producer_id, list_offsets, metadata,
     offset_for_leader_epoch, produce,
 };
@@ -220,26 +220,37 @@ async fn a_page_begins_at_a_topic_that_is_asked_for_and_a_partition_that_can_be(
 }
 
 #[tokio::test]
-async fn values_are_told_as_they_were_given_and_keys_for_tests_are_hidden() {
+async fn values_are_told_as_they_were_given_once_and_keys_for_tests_are_hidden() {
     let house = TestBroker::start().await;
     let mut client = house.connect();
-    let configs = [("retention.ms", " 60000 "), ("preallocate", "TRUE")];
-    client.create_topic_with("t", 1, &configs).await;
-    let resource = describe_configs::DescribeConfigsResource {
-        resource_type: 2,
-        resource_name: text("t"),
-        configuration_keys: None,
+    let config = |(name, value)| create_topics::CreatableTopicConfig {
+        name: text(name),
+        value: Some(text(value)),
         ..Default::default()
     };
-    let request = describe_configs::Request { resources: vec![resource], ..Default::default() };
-    let response = client.ask(4, &request).await;
-    let value = |name: &str| {
-        let entry = response.results[0].configs.iter().find(|entry| entry.name.as_str() == name);
-        entry.map(|entry| entry.value.as_ref().unwrap().as_str())
+    let configs = [("retention.ms", " 60000 "), ("preallocate", "TRUE")];
+    let topic = create_topics::CreatableTopic {
+        name: text("t"),
+        num_partitions: 1,
+        replication_factor: 1,
+        configs: configs.map(config).to_vec(),
+        ..Default::default()
+    };
+    let request = create_topics::Request { topics: vec![topic], ..Default::default() };
+    let response = client.ask(7, &request).await;
+    let told = response.topics[0].configs.iter().flatten().map(|entry| (&entry.name, &entry.value));
+    let value = |wanted: &str| {
+        let found = told.clone().find(|(name, _)| name.as_str() == wanted);
+        found.map(|(_, value)| value.as_ref().unwrap().as_str())
     };
     assert_eq!(value("retention.ms"), Some(" 60000 "));
     assert_eq!(value("preallocate"), Some("TRUE"));
     assert_eq!(value("internal.segment.bytes"), None);
+
+    let described = client.describe_configs(2, "t").await;
+    assert_eq!(described["retention.ms"], "60000");
+    assert_eq!(described["preallocate"], "true");
+    assert!(!described.contains_key("internal.segment.bytes"));
 }
 
 #[tokio::test]

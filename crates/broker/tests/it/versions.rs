@@ -1,11 +1,11 @@
 //! Every advertised version of every API is answered.
 
 use strandline_wire::{
-    Request, api_versions, create_partitions, create_topics, delete_groups, delete_topics,
-    describe_cluster, describe_configs, describe_groups, describe_topic_partitions, fetch,
-    find_coordinator, heartbeat, init_producer_id, join_group, leave_group, list_groups,
-    list_offsets, metadata, offset_commit, offset_delete, offset_fetch, offset_for_leader_epoch,
-    produce, served, sync_group,
+    Request, alter_configs, api_versions, create_partitions, create_topics, delete_groups,
+    delete_topics, describe_cluster, describe_configs, describe_groups, describe_topic_partitions,
+    fetch, find_coordinator, heartbeat, incremental_alter_configs, init_producer_id, join_group,
+    leave_group, list_config_resources, list_groups, list_offsets, metadata, offset_commit,
+    offset_delete, offset_fetch, offset_for_leader_epoch, produce, served, sync_group,
 };
 
 use crate::harness::{Client, TestBroker, batch, fetch_request, produce_request, text};
@@ -74,19 +74,7 @@ async fn every_version_of_every_api_is_answered() {
     let request = offset_for_leader_epoch::Request { topics: vec![topic], ..Default::default() };
     in_every_version(client, &mut tried, &request).await;
 
-    let resources = [(2, "t"), (2, "missing"), (4, "1"), (4, ""), (16, "x")];
-    let resource = |(resource_type, name)| describe_configs::DescribeConfigsResource {
-        resource_type,
-        resource_name: text(name),
-        configuration_keys: None,
-        ..Default::default()
-    };
-    let request = describe_configs::Request {
-        resources: resources.map(resource).to_vec(),
-        include_synonyms: true,
-        ..Default::default()
-    };
-    in_every_version(client, &mut tried, &request).await;
+    administration(client, &mut tried).await;
 
     let topic = create_partitions::CreatePartitionsTopic {
         name: text("t"),
@@ -100,6 +88,38 @@ async fn every_version_of_every_api_is_answered() {
     in_every_version(client, &mut tried, &describe_topic_partitions::Request::default()).await;
     in_every_version_of_groups(client, &mut tried).await;
     assert_eq!(tried, served().len(), "an API is missing here");
+}
+
+async fn administration(client: &mut Client, tried: &mut usize) {
+    let resources = [(2, "t"), (2, "missing"), (4, "1"), (4, ""), (16, "x")];
+    let resource = |(resource_type, name)| describe_configs::DescribeConfigsResource {
+        resource_type,
+        resource_name: text(name),
+        configuration_keys: None,
+        ..Default::default()
+    };
+    let request = describe_configs::Request {
+        resources: resources.map(resource).to_vec(),
+        include_synonyms: true,
+        ..Default::default()
+    };
+    in_every_version(client, tried, &request).await;
+    let resource = alter_configs::AlterConfigsResource {
+        resource_type: 2,
+        resource_name: text("t"),
+        ..Default::default()
+    };
+    let request = alter_configs::Request { resources: vec![resource], ..Default::default() };
+    in_every_version(client, tried, &request).await;
+    let resource = incremental_alter_configs::AlterConfigsResource {
+        resource_type: 2,
+        resource_name: text("t"),
+        ..Default::default()
+    };
+    let request =
+        incremental_alter_configs::Request { resources: vec![resource], ..Default::default() };
+    in_every_version(client, tried, &request).await;
+    in_every_version(client, tried, &list_config_resources::Request::default()).await;
 }
 
 async fn in_every_version_of_fetch(client: &mut Client) {

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use strandline_model::config::{
-    ConfigKey, Effect, Scope, Update, broker_keys, key, nearest, topic_keys,
+    ConfigKey, Effect, Scope, Update, broker_keys, group_keys, key, nearest, topic_keys,
 };
 use strandline_wire::{ErrorCode, ErrorInfo};
 
@@ -52,20 +52,20 @@ impl Explain {
     }
 }
 
-/// A key may belong to topics and to brokers, with two meanings.
+/// A key may belong to topics, brokers and more, with a meaning each.
 fn meanings(word: &str) -> Vec<Meaning> {
     let code = match word.parse() {
         Ok(number) => ErrorCode::from_wire(number).info(),
         Err(_) => ErrorCode::by_name(word),
     };
-    let scopes = [Scope::Topic, Scope::Broker].into_iter();
+    let scopes = [Scope::Topic, Scope::Broker, Scope::Group, Scope::ClientMetrics].into_iter();
     let keys = scopes.filter_map(|scope| Some(Meaning::Key(scope, key(scope, word)?)));
     code.map(Meaning::Code).into_iter().chain(keys).collect()
 }
 
 fn unknown(word: &str) -> Failure {
     let codes = ErrorCode::all().iter().map(|info| info.name);
-    let keys = topic_keys().chain(broker_keys()).map(|key| key.name);
+    let keys = topic_keys().chain(broker_keys()).chain(group_keys()).map(|key| key.name);
     let message = format!("\"{word}\" is no error code and no config key");
     let failure = Failure::new(Exit::Failed, "unknown_word", message);
     match nearest(word, codes.chain(keys)) {
@@ -131,12 +131,15 @@ fn kind(scope: Scope) -> &'static str {
     match scope {
         Scope::Topic => "topic_config",
         Scope::Broker => "broker_config",
+        Scope::Group => "group_config",
+        Scope::ClientMetrics => "client_metrics_config",
     }
 }
 
 fn changes(scope: Scope, key: &ConfigKey) -> &'static str {
     match (scope, key.update) {
-        (Scope::Topic, _) | (Scope::Broker, Update::ClusterWide) => "yes",
+        (Scope::Topic | Scope::Group | Scope::ClientMetrics, _)
+        | (Scope::Broker, Update::ClusterWide) => "yes",
         (Scope::Broker, Update::PerBroker) => "per broker",
         (Scope::Broker, Update::ReadOnly) => "no",
     }
@@ -195,8 +198,9 @@ mod tests {
             let text = Meaning::Code(info).text();
             assert!(text.contains(info.meaning), "{text}");
         }
-        for key in topic_keys() {
-            assert!(Meaning::Key(Scope::Topic, key).text().contains("  type: "), "{}", key.name);
+        let topic = topic_keys().map(|key| (Scope::Topic, key));
+        for (scope, key) in topic.chain(group_keys().map(|key| (Scope::Group, key))) {
+            assert!(Meaning::Key(scope, key).text().contains("  type: "), "{}", key.name);
         }
     }
 

@@ -6,10 +6,10 @@ use std::fs;
 use bytes::{BufMut as _, BytesMut};
 use strandline_model::ByteCount;
 use strandline_wire::{
-    Api, ApiKey, Arrival, DecodeError, FrameLimits, Message, api_versions, consumer_group_describe,
-    create_partitions, create_topics, delete_groups, delete_records, delete_topics,
-    describe_cluster, describe_configs, describe_groups, describe_topic_partitions, fetch,
-    find_coordinator, heartbeat, incremental_alter_configs, init_producer_id, join_group,
+    Api, ApiKey, Arrival, DecodeError, FrameLimits, Message, alter_configs, api_versions,
+    consumer_group_describe, create_partitions, create_topics, delete_groups, delete_records,
+    delete_topics, describe_cluster, describe_configs, describe_groups, describe_topic_partitions,
+    fetch, find_coordinator, heartbeat, incremental_alter_configs, init_producer_id, join_group,
     leave_group, list_config_resources, list_groups, list_offsets, metadata, next_request,
     offset_commit, offset_delete, offset_fetch, offset_for_leader_epoch, produce, served,
     sync_group,
@@ -103,11 +103,12 @@ fn body_kind(api: Api, body: BytesMut) -> String {
         ApiKey::DeleteGroups => again::<delete_groups::Request>(api, body),
         ApiKey::OffsetDelete => again::<offset_delete::Request>(api, body),
         ApiKey::DescribeCluster => again::<describe_cluster::Request>(api, body),
+        ApiKey::AlterConfigs => again::<alter_configs::Request>(api, body),
+        ApiKey::IncrementalAlterConfigs => again::<incremental_alter_configs::Request>(api, body),
+        ApiKey::ListConfigResources => again::<list_config_resources::Request>(api, body),
         ApiKey::DescribeTopicPartitions => again::<describe_topic_partitions::Request>(api, body),
         ApiKey::DeleteRecords => again::<delete_records::Request>(api, body),
-        ApiKey::IncrementalAlterConfigs => again::<incremental_alter_configs::Request>(api, body),
         ApiKey::ConsumerGroupDescribe => again::<consumer_group_describe::Request>(api, body),
-        ApiKey::ListConfigResources => again::<list_config_resources::Request>(api, body),
     };
     read.unwrap_or_else(|error| format!("{error:?}"))
 }

@@ -59,10 +59,10 @@ impl Overrides {
     /// Checks values that are good by their type as those of a subscription. Whether the right side
     /// of a pattern is a regular expression is not looked at.
     pub fn check_client_metrics(&self) -> Result<(), ClientMetricsError> {
-        if let Some(Value::Number(interval_ms)) = self.value("interval.ms") {
-            if !INTERVAL_MS.contains(interval_ms) {
-                return Err(ClientMetricsError::Interval(*interval_ms));
-            }
+        if let Some(Value::Number(interval_ms)) = self.value("interval.ms")
+            && !INTERVAL_MS.contains(interval_ms)
+        {
+            return Err(ClientMetricsError::Interval(*interval_ms));
         }
         let Some(Value::List(patterns)) = self.value("match") else { return Ok(()) };
         let is_pattern = |pattern: &&String| {

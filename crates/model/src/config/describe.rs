@@ -125,7 +125,7 @@ impl BrokerLayers {
             (Some(fallback), _) => synonyms.extend(self.synonyms(fallback.name)),
             // Kafka names the key itself where the broker has none for it.
             (None, Some(default)) => {
-                synonyms.push(synonym(key, default.to_owned(), Layer::Default))
+                synonyms.push(synonym(key, default.to_owned(), Layer::Default));
             }
             (None, None) => {}
         }
@@ -171,7 +171,7 @@ impl BrokerLayers {
 /// unset one.
 pub fn describe_client_metrics(own: &Overrides, key: &'static ConfigKey) -> Described {
     let source = ConfigSource::ClientMetrics;
-    let set = own.value(key.name).map(|value| value.to_string());
+    let set = own.value(key.name).map(ToString::to_string);
     let synonyms =
         set.iter().map(|value| Synonym { name: key.name, value: Some(value.clone()), source });
     let synonyms = synonyms.collect();

@@ -91,7 +91,7 @@ pub async fn a_row_is_read_by_its_key(factory: &mut impl Factory) {
 /// Pages of any size put together are the table, and each says whether rows follow.
 pub async fn pages_put_together_are_the_table(factory: &mut impl Factory) {
     let engine = factory.make().await;
-    let mut batch = MetaBatch::new().put(Table::BrokerConfigs, "another", "table");
+    let mut batch = MetaBatch::new().put(Table::Configs, "another", "table");
     for number in 0..23 {
         batch = batch.put(Table::Topics, format!("{number:02}"), format!("value {number}"));
     }

@@ -3,10 +3,11 @@
 use bytes::BytesMut;
 use proptest::prelude::*;
 use strandline_wire::{
-    Api, ApiKey, DecodeError, Message, api_versions, create_partitions, create_topics,
-    delete_groups, delete_topics, describe_cluster, describe_configs, describe_groups,
-    describe_topic_partitions, fetch, find_coordinator, heartbeat, init_producer_id, join_group,
-    leave_group, list_groups, list_offsets, metadata, offset_commit, offset_delete, offset_fetch,
+    Api, ApiKey, DecodeError, Message, alter_configs, api_versions, create_partitions,
+    create_topics, delete_groups, delete_topics, describe_cluster, describe_configs,
+    describe_groups, describe_topic_partitions, fetch, find_coordinator, heartbeat,
+    incremental_alter_configs, init_producer_id, join_group, leave_group, list_config_resources,
+    list_groups, list_offsets, metadata, offset_commit, offset_delete, offset_fetch,
     offset_for_leader_epoch, produce, served, sync_group,
 };
 
@@ -39,6 +40,9 @@ pub(crate) fn decode(body: BytesMut, api: Api) -> Result<(), DecodeError> {
         ApiKey::DeleteGroups => generated::<delete_groups::Request>,
         ApiKey::OffsetDelete => generated::<offset_delete::Request>,
         ApiKey::DescribeCluster => generated::<describe_cluster::Request>,
+        ApiKey::AlterConfigs => generated::<alter_configs::Request>,
+        ApiKey::IncrementalAlterConfigs => generated::<incremental_alter_configs::Request>,
+        ApiKey::ListConfigResources => generated::<list_config_resources::Request>,
         ApiKey::DescribeTopicPartitions => generated::<describe_topic_partitions::Request>,
         other => unreachable!("{other} is not served"),
     };

@@ -11,12 +11,13 @@ use std::path::Path;
 use bytes::{Buf, Bytes, BytesMut};
 use strandline_model::ByteCount;
 use strandline_wire::{
-    Api, ApiKey, Arrival, FrameLimits, Message, RequestHeader, api_versions, create_partitions,
-    create_topics, delete_groups, delete_topics, describe_cluster, describe_configs,
-    describe_groups, describe_topic_partitions, fetch, find_coordinator, heartbeat,
-    init_producer_id, join_group, leave_group, list_groups, list_offsets, metadata, next_request,
-    offset_commit, offset_delete, offset_fetch, offset_for_leader_epoch, produce, read_response,
-    served, sync_group, write_request, write_response,
+    Api, ApiKey, Arrival, FrameLimits, Message, RequestHeader, alter_configs, api_versions,
+    create_partitions, create_topics, delete_groups, delete_topics, describe_cluster,
+    describe_configs, describe_groups, describe_topic_partitions, fetch, find_coordinator,
+    heartbeat, incremental_alter_configs, init_producer_id, join_group, leave_group,
+    list_config_resources, list_groups, list_offsets, metadata, next_request, offset_commit,
+    offset_delete, offset_fetch, offset_for_leader_epoch, produce, read_response, served,
+    sync_group, write_request, write_response,
 };
 
 struct Golden {
@@ -94,6 +95,9 @@ fn rewrite_request(header: &RequestHeader, body: BytesMut) -> BytesMut {
         ApiKey::DeleteGroups => generated::<delete_groups::Request>,
         ApiKey::OffsetDelete => generated::<offset_delete::Request>,
         ApiKey::DescribeCluster => generated::<describe_cluster::Request>,
+        ApiKey::AlterConfigs => generated::<alter_configs::Request>,
+        ApiKey::IncrementalAlterConfigs => generated::<incremental_alter_configs::Request>,
+        ApiKey::ListConfigResources => generated::<list_config_resources::Request>,
         ApiKey::DescribeTopicPartitions => generated::<describe_topic_partitions::Request>,
         other => unreachable!("{other} is not served"),
     };
@@ -141,6 +145,9 @@ fn rewrite_response(api: Api, frame: Bytes) -> BytesMut {
         ApiKey::DeleteGroups => generated::<delete_groups::Response>,
         ApiKey::OffsetDelete => generated::<offset_delete::Response>,
         ApiKey::DescribeCluster => generated::<describe_cluster::Response>,
+        ApiKey::AlterConfigs => generated::<alter_configs::Response>,
+        ApiKey::IncrementalAlterConfigs => generated::<incremental_alter_configs::Response>,
+        ApiKey::ListConfigResources => generated::<list_config_resources::Response>,
         ApiKey::DescribeTopicPartitions => generated::<describe_topic_partitions::Response>,
         other => unreachable!("{other} is not served"),
     };

@@ -1,0 +1,105 @@
+//! IncrementalAlterConfigs: v0–v1 (KIP-339).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use strandline_model::config::{AlterOp, Alteration};
+use strandline_wire::ErrorCode;
+use strandline_wire::incremental_alter_configs::{
+    AlterConfigsResource, AlterConfigsResourceResponse, AlterableConfig, Request, Response,
+};
+
+use super::{BROKER_RESOURCE, config_resource, repeated, text};
+use crate::configs::Change;
+use crate::{Broker, error_code};
+
+const SET: i8 = 0;
+const DELETE: i8 = 1;
+const APPEND: i8 = 2;
+const SUBTRACT: i8 = 3;
+
+/// Changes each resource in a commit of its own.
+pub(crate) async fn handle(broker: &Arc<Broker>, request: Request) -> Response {
+    let named =
+        |resource: &AlterConfigsResource| (resource.resource_type, resource.resource_name.clone());
+    let repeated = repeated(request.resources.iter().map(named));
+    let mut responses = Vec::with_capacity(request.resources.len());
+    for resource in request.resources {
+        let altered = if repeated.contains(&named(&resource)) {
+            let message = "Each resource must appear at most once.".to_owned();
+            Err((ErrorCode::INVALID_REQUEST, message))
+        } else {
+            alter(broker, &resource, request.validate_only).await
+        };
+        responses.push(answer(resource, altered));
+    }
+    Response { responses, ..Response::default() }
+}
+
+async fn alter(
+    broker: &Arc<Broker>,
+    resource: &AlterConfigsResource,
+    validate_only: bool,
+) -> Result<(), (ErrorCode, String)> {
+    let change = Change::Incremental(alterations(resource)?);
+    let named = config_resource(resource.resource_type, &resource.resource_name);
+    broker
+        .alter_configs(named, change, validate_only)
+        .await
+        .map_err(|error| (error_code::alter_configs(&error), error.to_string()))
+}
+
+fn alterations(resource: &AlterConfigsResource) -> Result<Vec<Alteration>, (ErrorCode, String)> {
+    let configs = &resource.configs;
+    let invalid = |message: String| Err((ErrorCode::INVALID_REQUEST, message));
+    let mut names = BTreeSet::new();
+    if !configs.iter().all(|config| names.insert(config.name.as_str())) {
+        return invalid("Error due to duplicate config keys".to_owned());
+    }
+    let lacks_value =
+        |config: &&AlterableConfig| config.config_operation != DELETE && config.value.is_none();
+    let nulls: Vec<&str> =
+        configs.iter().filter(lacks_value).map(|config| config.name.as_str()).collect();
+    if !nulls.is_empty() {
+        return invalid(format!("Null value not supported for : {}", nulls.join(", ")));
+    }
+    let mut alterations = Vec::with_capacity(configs.len());
+    for config in configs {
+        let value = config.value.as_ref().map(|value| value.as_str().to_owned());
+        let value = value.unwrap_or_default();
+        let op = match config.config_operation {
+            SET => AlterOp::Set(value),
+            DELETE => AlterOp::Delete,
+            APPEND => AlterOp::Append(value),
+            SUBTRACT => AlterOp::Subtract(value),
+            other => {
+                // As Kafka: its controller fails on what its brokers refuse.
+                let code = if resource.resource_type == BROKER_RESOURCE {
+                    ErrorCode::INVALID_REQUEST
+                } else {
+                    ErrorCode::UNKNOWN_SERVER_ERROR
+                };
+                return Err((code, format!("Unknown operations type {other}")));
+            }
+        };
+        alterations.push(Alteration { name: config.name.as_str().to_owned(), op });
+    }
+    Ok(alterations)
+}
+
+fn answer(
+    resource: AlterConfigsResource,
+    altered: Result<(), (ErrorCode, String)>,
+) -> AlterConfigsResourceResponse {
+    let (code, message) = match altered {
+        Ok(()) => (ErrorCode::NONE, None),
+        Err((code, message)) => (code, Some(text(message))),
+    };
+    AlterConfigsResourceResponse {
+        error_code: code.get(),
+        error_message: message,
+        resource_type: resource.resource_type,
+        resource_name: resource.resource_name,
+        ..AlterConfigsResourceResponse::default()
+    }
+}

@@ -1,0 +1,174 @@
+//! Configuration that changes while the broker runs: in effect when the answer comes, and kept.
+
+use strandline_storage::testkit::faults::CommitFault;
+use strandline_wire::{ErrorCode, incremental_alter_configs, list_config_resources};
+
+use crate::harness::{TestBroker, batch, text};
+
+const TOPIC: i8 = 2;
+const BROKER: i8 = 4;
+const CLIENT_METRICS: i8 = 16;
+const GROUP: i8 = 32;
+
+const SET: i8 = 0;
+const DELETE: i8 = 1;
+
+const TOO_LARGE: i16 = ErrorCode::MESSAGE_TOO_LARGE.get();
+
+#[tokio::test]
+async fn a_topics_largest_batch_changes_at_once() {
+    let house = TestBroker::start().await;
+    let mut client = house.connect();
+    client.create_topic("t", 1).await;
+    let large = "x".repeat(2_000);
+    assert_eq!(client.produce("t", batch(&[&large])).await.0, 0);
+    assert_eq!(client.alter_config(TOPIC, "t", SET, ("max.message.bytes", "1000")).await, 0);
+    assert_eq!(client.produce("t", batch(&[&large])).await.0, TOO_LARGE);
+    assert_eq!(client.alter_config(TOPIC, "t", DELETE, ("max.message.bytes", "")).await, 0);
+    assert_eq!(client.produce("t", batch(&[&large])).await.0, 0);
+}
+
+#[tokio::test]
+async fn a_brokers_largest_batch_is_that_of_topics_without_their_own() {
+    let house = TestBroker::start().await;
+    let mut client = house.connect();
+    client.create_topic("t", 1).await;
+    client.create_topic_with("own", 1, &[("max.message.bytes", "5000")]).await;
+    let large = "x".repeat(2_000);
+    assert_eq!(client.alter_config(BROKER, "", SET, ("message.max.bytes", "1000")).await, 0);
+    assert_eq!(client.produce("t", batch(&[&large])).await.0, TOO_LARGE);
+    assert_eq!(client.produce("own", batch(&[&large])).await.0, 0);
+    // What is set for this broker wins.
+    assert_eq!(client.alter_config(BROKER, "1", SET, ("message.max.bytes", "9000")).await, 0);
+    assert_eq!(client.produce("t", batch(&[&large])).await.0, 0);
+    client.create_topic("new", 1).await;
+    assert_eq!(client.describe_configs(TOPIC, "new").await["max.message.bytes"], "9000");
+}
+
+#[tokio::test]
+async fn an_open_log_takes_a_new_segment_size() {
+    let house = TestBroker::start().await;
+    let mut client = house.connect();
+    client.create_topic("t", 1).await;
+    let segments = || house.broker.topics()[0].open_partitions[0].segment_count;
+    for _ in 0..3 {
+        client.produce("t", batch(&["a"])).await;
+    }
+    assert_eq!(segments(), 1);
+    assert_eq!(client.alter_config(TOPIC, "t", SET, ("internal.segment.bytes", "100")).await, 0);
+    for _ in 0..3 {
+        client.produce("t", batch(&["a"])).await;
+    }
+    assert_eq!(segments(), 4);
+}
+
+#[tokio::test]
+async fn what_was_set_is_there_after_a_restart() {
+    let house = TestBroker::start().await;
+    let mut client = house.connect();
+    client.create_topic("t", 1).await;
+    for (kind, name, setting) in [
+        (TOPIC, "t", ("retention.ms", "60000")),
+        (BROKER, "", ("message.max.bytes", "1000")),
+        (BROKER, "1", ("log.cleanup.policy", "compact")),
+        (GROUP, "g", ("share.auto.offset.reset", "earliest")),
+        (CLIENT_METRICS, "m", ("interval.ms", "1000")),
+    ] {
+        assert_eq!(client.alter_config(kind, name, SET, setting).await, 0, "{setting:?}");
+    }
+    let again = house.restart().await;
+    let mut client = again.connect();
+    assert_eq!(client.describe_configs(TOPIC, "t").await["retention.ms"], "60000");
+    assert_eq!(client.describe_configs(TOPIC, "t").await["max.message.bytes"], "1000");
+    assert_eq!(client.describe_configs(BROKER, "").await["message.max.bytes"], "1000");
+    assert_eq!(client.describe_configs(BROKER, "1").await["log.cleanup.policy"], "compact");
+    assert_eq!(client.describe_configs(GROUP, "g").await["share.auto.offset.reset"], "earliest");
+    assert_eq!(client.describe_configs(CLIENT_METRICS, "m").await["interval.ms"], "1000");
+    let listed = client.ask(1, &list_config_resources::Request::default()).await;
+    let listed: Vec<_> = listed
+        .config_resources
+        .iter()
+        .map(|found| (found.resource_type, found.resource_name.as_str()))
+        .collect();
+    assert_eq!(listed, [(2, "t"), (8, "1"), (4, "1"), (16, "m"), (32, "g")]);
+}
+
+#[tokio::test]
+async fn what_could_not_be_kept_is_not_in_effect() {
+    let house = TestBroker::start().await;
+    let mut client = house.connect();
+    client.create_topic("t", 1).await;
+    for (kind, name, key) in [(TOPIC, "t", "max.message.bytes"), (BROKER, "1", "message.max.bytes")]
+    {
+        house.faults.on_commit(0, CommitFault::Lose);
+        assert_ne!(client.alter_config(kind, name, SET, (key, "1000")).await, 0);
+        assert_eq!(client.describe_configs(kind, name).await[key], "1048588");
+        let large = "x".repeat(2_000);
+        assert_eq!(client.produce("t", batch(&[&large])).await.0, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_change_that_was_kept_in_spite_of_its_error_takes_effect_when_it_is_repeated() {
+    let house = TestBroker::start().await;
+    let mut client = house.connect();
+    client.create_topic("t", 1).await;
+    house.faults.on_commit(0, CommitFault::Keep);
+    assert_ne!(client.alter_config(TOPIC, "t", SET, ("max.message.bytes", "1000")).await, 0);
+    assert_eq!(client.alter_config(TOPIC, "t", SET, ("max.message.bytes", "1000")).await, 0);
+    let large = "x".repeat(2_000);
+    assert_eq!(client.produce("t", batch(&[&large])).await.0, TOO_LARGE);
+}
+
+#[tokio::test]
+async fn a_check_changes_nothing() {
+    let house = TestBroker::start().await;
+    let mut client = house.connect();
+    client.create_topic("t", 1).await;
+    for (kind, name, key) in [
+        (TOPIC, "t", "max.message.bytes"),
+        (BROKER, "1", "message.max.bytes"),
+        (GROUP, "g", "share.partition.max.record.locks"),
+    ] {
+        let before = client.describe_configs(kind, name).await;
+        let config = incremental_alter_configs::AlterableConfig {
+            name: text(key),
+            config_operation: SET,
+            value: Some(text("1000")),
+            ..Default::default()
+        };
+        let resource = incremental_alter_configs::AlterConfigsResource {
+            resource_type: kind,
+            resource_name: text(name),
+            configs: vec![config],
+            ..Default::default()
+        };
+        let request = incremental_alter_configs::Request {
+            resources: vec![resource],
+            validate_only: true,
+            ..Default::default()
+        };
+        assert_eq!(client.ask(1, &request).await.responses[0].error_code, 0);
+        assert_eq!(client.describe_configs(kind, name).await, before);
+    }
+}
+
+/// Not as in Kafka, which keeps any name for plug-ins that may know it: here are none, and a typing
+/// error would do nothing in silence.
+#[tokio::test]
+async fn an_unknown_broker_key_is_refused() {
+    let house = TestBroker::start().await;
+    let mut client = house.connect();
+    let code = client.alter_config(BROKER, "1", SET, ("message.max.byte", "1")).await;
+    assert_eq!(code, ErrorCode::INVALID_CONFIG.get());
+}
+
+#[tokio::test]
+async fn a_topics_engine_stays_what_it_was() {
+    let house = TestBroker::start().await;
+    let mut client = house.connect();
+    client.create_topic("t", 1).await;
+    let code = client.alter_config(TOPIC, "t", SET, ("storage.engine", "memory")).await;
+    assert_eq!(code, ErrorCode::INVALID_CONFIG.get());
+    assert_eq!(client.alter_config(TOPIC, "t", SET, ("storage.engine", "file")).await, 0);
+}
