@@ -122,6 +122,7 @@ fn e2e(context: &Context) -> anyhow::Result<()> {
     let go = provision::go(context)?;
     provision::kafka(context)?;
     provision::command(context, "kcat", "kcat")?;
+    provision::command(context, "npm", "nodejs npm")?;
     run(&context.root, python.join("python"))
         .words("-m pytest -c tests/e2e/pytest.ini --rootdir tests/e2e --durations=5 tests/e2e")
         .env("GOTOOLCHAIN", "local")
