@@ -210,6 +210,14 @@ pub enum Api {
     ListOffsets = 2,
     /// Metadata.
     Metadata = 3,
+    /// `OffsetCommit`.
+    OffsetCommit = 8,
+    /// `JoinGroup`.
+    JoinGroup = 11,
+    /// Heartbeat.
+    Heartbeat = 12,
+    /// `SyncGroup`.
+    SyncGroup = 14,
     /// `ApiVersions`.
     ApiVersions = 18,
     /// `CreateTopics`.
@@ -240,7 +248,9 @@ impl Api {
         let first = match self {
             Self::Produce | Self::Metadata => 9,
             Self::Fetch => 12,
-            Self::ListOffsets => 6,
+            Self::ListOffsets | Self::JoinGroup => 6,
+            Self::OffsetCommit => 8,
+            Self::Heartbeat | Self::SyncGroup => 4,
             Self::ApiVersions => 3,
             Self::CreateTopics => 5,
             Self::InitProducerId => 2,

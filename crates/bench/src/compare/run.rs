@@ -5,11 +5,12 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use super::workload::{Many, Metric, Shape, Side, Volume};
+use super::workload::{Crowd, Many, Metric, Shape, Side, Volume};
 use crate::contender::{Contender, Programs, Running, topic_configs};
 use crate::drive::batches::{self, Batches};
 use crate::drive::estate::Estate;
 use crate::drive::fetch::{self, Fetch};
+use crate::drive::groups::{self, Groups};
 use crate::drive::hostile::Hostile;
 use crate::drive::unbatched::{self, Unbatched};
 use crate::drive::{Load, idle, setup};
@@ -151,6 +152,7 @@ fn run_on(running: &Running, side: &Side, topic: &str) -> Result<Sample> {
         | Shape::Batches(volume)
         | Shape::Fetch(volume) => volume.partitions,
         Shape::Unbatched(many) | Shape::Besieged(many) => many.partitions,
+        Shape::Groups(_) => 1,
         Shape::Start | Shape::Idle { .. } | Shape::Estate { .. } => 0,
     };
     if partitions > 0 && side.contender != Contender::Journal {
@@ -183,6 +185,9 @@ fn run_on(running: &Running, side: &Side, topic: &str) -> Result<Sample> {
             let sample = account(running, WARM_BYTES_MIN, || unbatched_load(running, topic, many));
             drop(hostile);
             sample
+        }
+        Shape::Groups(crowd) => {
+            account(running, WARM_BYTES_MIN, || groups_load(running, topic, crowd))
         }
         Shape::Start => account(running, 0, || {
             std::thread::sleep(REST);
@@ -271,6 +276,19 @@ fn idle_connections(running: &Running, connections: usize) -> Result<Sample> {
     sample.bytes_per_connection = Some((after as f64 - before as f64) / connections as f64);
     drop(held);
     Ok(sample)
+}
+
+fn groups_load(running: &Running, topic: &str, crowd: Crowd) -> Result<Load> {
+    groups::run(&Groups {
+        broker: running.broker,
+        topic: topic.to_owned(),
+        groups: crowd.groups,
+        members: crowd.members,
+        hanging: crowd.hanging,
+        commits: crowd.commits,
+        warm_up: WARM_UP,
+        duration: MEASURE,
+    })
 }
 
 fn estate(

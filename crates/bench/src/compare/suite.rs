@@ -1,6 +1,6 @@
 //! The suite: every workload with the bars and aims of the project.
 
-use super::workload::{Bound, Check, Kind, Many, Metric, Shape, Side, Volume, Workload};
+use super::workload::{Bound, Check, Crowd, Kind, Many, Metric, Shape, Side, Volume, Workload};
 use crate::contender::{Contender, Durability};
 
 const NULL: &str = "null";
@@ -49,6 +49,7 @@ pub fn all() -> Vec<Workload> {
     all.extend(consume());
     all.extend(footprint());
     all.extend(estates());
+    all.extend(groups());
     all.retain(|workload| {
         cfg!(feature = "librdkafka")
             || workload
@@ -295,6 +296,38 @@ fn footprint() -> Vec<Workload> {
                     bound: Bound::AtMost(256.0),
                 },
             ],
+            rounds_max: usize::MAX,
+        },
+    ]
+}
+
+fn groups() -> Vec<Workload> {
+    let crowd = |label, groups, hanging, commits| {
+        let shape = Shape::Groups(Crowd { groups, members: 3, hanging, commits });
+        side(label, Durability::Disk, shape)
+    };
+    vec![
+        Workload {
+            name: "groups",
+            what: "1 000 groups of 3 members that heartbeat and commit at once, on disk before the answer",
+            sides: vec![crowd(STRANDLINE, 1_000, 0, true)],
+            checks: vec![
+                alone(Kind::Note, Metric::RecordsPerSecond, Bound::Any),
+                alone(Kind::Note, Metric::P99Micros, Bound::Any),
+            ],
+            rounds_max: 3,
+        },
+        Workload {
+            name: "groups-hanging",
+            what: "heartbeats of 30 groups of 3, alone and beside 200 groups whose rebalance hangs",
+            sides: vec![crowd("quiet", 30, 0, false), crowd("beside", 30, 200, false)],
+            checks: vec![Check {
+                kind: Kind::Bar,
+                metric: Metric::P99Micros,
+                of: "beside",
+                against: Some("quiet"),
+                bound: Bound::AtMost(2.0),
+            }],
             rounds_max: usize::MAX,
         },
     ]

@@ -49,6 +49,8 @@ pub enum Shape {
     Besieged(Many),
     /// Nothing but a start.
     Start,
+    /// Consumer groups at work.
+    Groups(Crowd),
     /// Many topics that hold nothing.
     Estate {
         /// How many.
@@ -81,6 +83,19 @@ pub struct Many {
     pub connections: usize,
     /// Partitions that they spread over.
     pub partitions: usize,
+}
+
+/// Consumer groups.
+#[derive(Clone, Copy, Debug)]
+pub struct Crowd {
+    /// Groups whose members work.
+    pub groups: usize,
+    /// Members of each.
+    pub members: usize,
+    /// Groups whose rebalance hangs.
+    pub hanging: usize,
+    /// Whether members commit after each heartbeat.
+    pub commits: bool,
 }
 
 /// What must hold.

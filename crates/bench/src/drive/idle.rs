@@ -18,7 +18,7 @@ pub fn open(broker: SocketAddr, count: usize) -> anyhow::Result<Vec<TcpStream>> 
     (0..count).map(|_| open()).collect::<Result<_, _>>().context("open idle connections")
 }
 
-fn raise_open_files(need: u64) -> anyhow::Result<()> {
+pub(super) fn raise_open_files(need: u64) -> anyhow::Result<()> {
     let now = getrlimit(Resource::Nofile);
     if now.current.is_some_and(|current| current < need) {
         let maximum = now.maximum.map(|maximum| maximum.max(need));

@@ -1,8 +1,10 @@
 //! Load drivers: each runs one kind of load against an address and says what came of it.
 
 pub mod batches;
+pub mod closed_loop;
 pub mod estate;
 pub mod fetch;
+pub mod groups;
 pub mod hostile;
 pub mod idle;
 #[cfg(feature = "librdkafka")]

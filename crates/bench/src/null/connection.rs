@@ -95,6 +95,9 @@ impl Connection<'_> {
                 Writer::new(&mut self.out).i32(0).i16(0).i64(1).i16(0);
             }
             Api::Produce | Api::Fetch => unreachable!("handled above"),
+            Api::OffsetCommit | Api::JoinGroup | Api::Heartbeat | Api::SyncGroup => {
+                unreachable!("not served, so no key leads here")
+            }
         }
         end(&mut self.out, at, 0);
         Ok(())
