@@ -215,6 +215,8 @@ impl Shared {
             segments.configure(settings);
             segments
         } else {
+            // When the engine failed, its journal may have what opening would cut.
+            self.check_open()?;
             let (store, turn) = (Arc::clone(&self.segments), Arc::clone(turn));
             let opened = blocking(move || {
                 let opened = store.open(id, facts, end, settings);

@@ -150,7 +150,9 @@ impl Committer {
             }
             Item::Retire { log, error, done } => {
                 self.retire(&log, error.as_ref());
-                done.settle(Ok(()));
+                // Without a journal nobody opens the log again: what it was about to lose may stand
+                // in a group that a start will read.
+                done.settle(self.fatal.clone().map_or(Ok(()), Err));
             }
             Item::Barrier(done) => {
                 if self.writer.has_unsynced() {

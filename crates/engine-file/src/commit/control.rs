@@ -137,6 +137,9 @@ impl Committer {
                 tracing::warn!(%error, "checkpoint failed, the journal keeps its space");
                 self.shared.space.note_full(&error);
                 self.shared.checkpoints.note_failure();
+                // The next group asks again: what went direct is still to be compared at a start.
+                let due = self.shared.config.direct_checkpoint_at.get();
+                self.direct_bytes = self.direct_bytes.max(due);
                 if self.healing == Healing::Begun {
                     self.end(error.clone());
                 }

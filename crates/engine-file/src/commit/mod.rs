@@ -208,14 +208,15 @@ impl Committer {
         }
     }
 
-    /// There is no journal any more: everything is refused from now on.
+    /// There is no journal any more, or a segment that only a start can mend: everything is refused
+    /// from now on.
     fn end(&mut self, error: StorageError) {
         self.healing = Healing::No;
         if self.fatal.is_some() {
             // The owner was told of the first cause.
             return;
         }
-        tracing::error!(%error, "file engine has no journal any more");
+        tracing::error!(%error, "file engine can not go on");
         let answer =
             StorageError::new(ErrorKind::Closed, "file engine failed and must be restarted")
                 .caused_by(error.clone());

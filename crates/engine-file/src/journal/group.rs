@@ -280,17 +280,39 @@ pub(crate) struct Group {
     pub(crate) entries: Vec<Entry>,
 }
 
+/// What bytes are that begin like a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Parsed {
+    /// A whole group.
+    Whole(Group),
+    /// A group as it was written, with entries that mean nothing to this version.
+    Unreadable(GroupHeader),
+    /// None, or a torn one.
+    Torn,
+}
+
 impl Group {
-    /// `None` unless `bytes` begin with a whole valid group.
-    pub(crate) fn parse(bytes: &Bytes) -> Option<Self> {
+    pub(crate) fn parse(bytes: &Bytes) -> Parsed {
+        match Self::checked(bytes) {
+            Some((header, bytes)) => match Self::read(header, &bytes) {
+                Some(group) => Parsed::Whole(group),
+                None => Parsed::Unreadable(header),
+            },
+            None => Parsed::Torn,
+        }
+    }
+
+    /// The bytes of the group that `bytes` begin with, if its checksum is right.
+    fn checked(bytes: &Bytes) -> Option<(GroupHeader, Bytes)> {
         let header = GroupHeader::parse(bytes)?;
         let bytes = bytes.get(..header.length).map(|group| bytes.slice_ref(group))?;
         let mut fields = Fields::of(&bytes);
         fields.take(MAGIC.len())?;
         let checksum = fields.u32()?;
-        if checksum != crc32c(fields.rest()) {
-            return None;
-        }
+        (checksum == crc32c(fields.rest())).then_some((header, bytes))
+    }
+
+    fn read(header: GroupHeader, bytes: &Bytes) -> Option<Self> {
         let mut rest = bytes.slice(GROUP_HEADER_BYTES..);
         let mut entries = Vec::new();
         while !rest.is_empty() {

@@ -11,7 +11,7 @@ use std::path::Path;
 use bytes::Bytes;
 
 use super::files::SpareFile;
-use super::group::{GROUP_HEADER_BYTES, Group, GroupHeader};
+use super::group::{GROUP_HEADER_BYTES, Group, GroupHeader, Parsed};
 use super::header::{FileHeader, ParsedHeader};
 use super::{
     BLOCK, BLOCK_BYTES, FOLDER, Generation, GroupPosition, GroupSequence, Slot, whole_blocks,
@@ -37,6 +37,11 @@ pub(crate) enum ReadFailure {
     Newer(u32),
     /// Two files say that they are the same one.
     Twice(Generation),
+    /// A group that is whole and means nothing to this version.
+    Unreadable {
+        sequence: GroupSequence,
+        at: GroupPosition,
+    },
     /// What was synced is not there any more.
     Damaged {
         sequence: GroupSequence,
@@ -96,6 +101,12 @@ impl Journal {
         Ok(journal)
     }
 
+    /// Makes durable what is read from here on: whoever wrote it may have been killed before it did,
+    /// and segments are cut by what the journal says.
+    pub(crate) fn sync_from(&self, generation: Generation) -> io::Result<()> {
+        self.files.range(generation..).try_for_each(|(_, (spare, _))| spare.file.sync_data())
+    }
+
     /// The highest generation that a header names.
     pub(crate) fn generation_max(&self) -> Generation {
         self.files.keys().next_back().copied().unwrap_or(Generation(0))
@@ -118,7 +129,7 @@ impl Journal {
     ) -> Result<WalkEnd, E> {
         let WalkStart { position: mut at, sequence: mut expected } = start;
         loop {
-            if let Some(group) = self.group_at(at, expected).map_err(ReadFailure::from)? {
+            if let Some(group) = self.group_at(at, expected)? {
                 at.position += whole_blocks(group.header.length as u64);
                 expected = expected.next();
                 visit(group)?;
@@ -154,16 +165,27 @@ impl Journal {
     }
 
     /// The group that lies at `at`, if it is whole and the one expected.
-    fn group_at(&self, at: GroupPosition, expected: GroupSequence) -> io::Result<Option<Group>> {
+    fn group_at(
+        &self,
+        at: GroupPosition,
+        expected: GroupSequence,
+    ) -> Result<Option<Group>, ReadFailure> {
         let Some((file, _)) = self.files.get(&at.generation) else { return Ok(None) };
         let end = self.abandoned.get(&at.generation).map_or(file.bytes, |&end| end.min(file.bytes));
         if at.position < BLOCK_BYTES || at.position >= end {
             return Ok(None);
         }
-        let group = read_group(&*file.file, at.position, end)?;
-        Ok(group.filter(|group| {
-            group.header.generation == at.generation && group.header.sequence == expected
-        }))
+        let is_expected = |header: &GroupHeader| {
+            header.generation == at.generation && header.sequence == expected
+        };
+        match read_group(&*file.file, at.position, end)? {
+            Parsed::Whole(group) if is_expected(&group.header) => Ok(Some(group)),
+            // Not to be taken for a torn one: it may have been acknowledged.
+            Parsed::Unreadable(header) if is_expected(&header) => {
+                Err(ReadFailure::Unreadable { sequence: expected, at })
+            }
+            Parsed::Whole(_) | Parsed::Unreadable(_) | Parsed::Torn => Ok(None),
+        }
     }
 
     /// What everything behind `at` says about groups from `expected` on.
@@ -222,7 +244,7 @@ fn scan_groups(
         for offset in (0..read.min(end - at)).step_by(BLOCK) {
             let start = usize::try_from(offset).expect("lies in the chunk");
             if let Some(header) = GroupHeader::parse(&chunk[start..]) {
-                let whole = read_group(file, at + offset, end)?.is_some();
+                let whole = read_group(file, at + offset, end)? != Parsed::Torn;
                 found(&header, whole);
             }
         }
@@ -231,13 +253,13 @@ fn scan_groups(
     Ok(())
 }
 
-/// The group that begins at `position` and ends before `end`, if it is whole.
-fn read_group(file: &dyn DiskFile, position: u64, end: u64) -> io::Result<Option<Group>> {
+/// The group that begins at `position` and ends before `end`.
+fn read_group(file: &dyn DiskFile, position: u64, end: u64) -> io::Result<Parsed> {
     let mut head = [0; GROUP_HEADER_BYTES];
     let read = file.read_at(position, &mut head)?;
-    let Some(header) = GroupHeader::parse(&head[..read]) else { return Ok(None) };
+    let Some(header) = GroupHeader::parse(&head[..read]) else { return Ok(Parsed::Torn) };
     if header.length as u64 > end - position {
-        return Ok(None);
+        return Ok(Parsed::Torn);
     }
     let mut bytes = vec![0; header.length];
     let read = file.read_at(position, &mut bytes)?;

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use strandline_model::{LeaderEpoch, Offset, PartitionId, PartitionIndex, Timestamp, TopicId};
 
 use super::files::{JournalFiles, SpareFile};
-use super::group::{AppendHead, Entry, Group, GroupBuilder, WrittenBytes};
+use super::group::{AppendHead, Entry, Group, GroupBuilder, Parsed, WrittenBytes};
 use super::header::{FileHeader, ParsedHeader};
 use super::reader::{Journal, ReadFailure, WalkEnd, WalkStart};
 use super::writer::{FileSizes, WriteFailure, Writer};
@@ -217,7 +217,7 @@ fn an_append_says_where_its_batches_go() {
     group.seal(Generation(1), GroupSequence(2), GroupSequence(1));
     let bytes = Bytes::from(group.slices().concat());
     assert_eq!(bytes.len() as u64, group.whole_bytes());
-    let entries = Group::parse(&bytes).unwrap().entries;
+    let Parsed::Whole(Group { entries, .. }) = Group::parse(&bytes) else { panic!("it is whole") };
     let expected = [
         Entry::Append(head, small),
         Entry::Append(head, large.clone()),
@@ -306,4 +306,25 @@ fn a_builder_lets_go_of_what_a_very_large_group_needed() {
     builder.release();
     assert!(builder.held_bytes() <= 8 * 1024 * 1024, "{}", builder.held_bytes());
     assert!(builder.is_empty());
+}
+
+#[test]
+fn a_group_of_another_version_is_no_torn_one() {
+    let disk = new_disk();
+    let mut writer = writer(&disk);
+    (1..=3).for_each(|number| commit(&mut writer, number));
+    drop(writer);
+    // The kind of the last group's entry becomes one that nobody knows, and its checksum right again.
+    let file = disk.open(&Slot(0).path(), OpenMode::Existing).unwrap();
+    let at = 3 * BLOCK_BYTES;
+    let mut group = vec![0; 4096];
+    file.read_at(at, &mut group).unwrap();
+    let length = u32::from_be_bytes(group[32..36].try_into().unwrap()) as usize;
+    group[40] = 99;
+    let checksum = strandline_records::crc32c(&group[8..length]);
+    group[4..8].copy_from_slice(&checksum.to_be_bytes());
+    file.write_at(at, &[&group]).unwrap();
+    let failure = walk(&*disk, START).unwrap_err();
+    let sequence = GroupSequence(3);
+    assert!(matches!(failure, ReadFailure::Unreadable { sequence: s, .. } if s == sequence));
 }

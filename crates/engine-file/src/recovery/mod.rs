@@ -112,6 +112,7 @@ fn go_on(
     disk.sync_dir(Path::new(journal::FOLDER)).map_err(failed("sync journal"))?;
     disk.sync_dir(Path::new("")).map_err(failed("sync folder"))?;
     let journal = Journal::open(&**disk)?;
+    journal.sync_from(head.position.generation).map_err(failed("sync journal"))?;
     let start = WalkStart { position: head.position, sequence: head.sequence.next() };
     let mut facts = Facts::new(rows, head.sequence);
     let end = journal.walk(start, |group| facts.read(&group))?;

@@ -158,6 +158,11 @@ impl From<ReadFailure> for OpenError {
             ReadFailure::Twice(generation) => {
                 Self::damaged(format!("two journal files have generation {}", generation.0))
             }
+            ReadFailure::Unreadable { sequence, at } => Self::damaged(format!(
+                "group {} of its journal, at {} of generation {}, holds what this version can't \
+                 read; a newer one may",
+                sequence.0, at.position, at.generation.0
+            )),
             ReadFailure::Damaged { sequence, at } => Self::damaged(format!(
                 "journal group {} was durable and can't be read (generation {}, position {})",
                 sequence.0, at.generation.0, at.position

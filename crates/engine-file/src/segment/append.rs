@@ -196,9 +196,9 @@ impl SegmentLog {
         match growing.names {
             Names::Synced => return Ok(()),
             Names::File => {}
-            Names::All => above.try_for_each(|dir| self.store.disk.sync_dir(dir))?,
+            Names::All => above.try_for_each(|dir| self.store.sync_folder(dir))?,
         }
-        self.store.disk.sync_dir(&folder)?;
+        self.store.sync_folder(&folder)?;
         growing.names = Names::Synced;
         Ok(())
     }

@@ -125,7 +125,7 @@ impl SegmentStore {
     /// its files knew. Blocks.
     pub(crate) fn sync_removal(&self, id: PartitionId) -> Result<(), StorageError> {
         for folder in [topic_dir(id.topic_id), LOGS.into()] {
-            match self.disk.sync_dir(&folder) {
+            match self.sync_folder(&folder) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     let context = format!("sync folder. folder=`{}`", folder.display());
                     return Err(StorageError::io(context, error));

@@ -5,6 +5,8 @@
 //! copy that is not whole takes no place.
 
 use std::io;
+use std::path::Path;
+use std::sync::Arc;
 
 use strandline_model::PartitionId;
 use strandline_records::BatchHeader;
@@ -15,6 +17,12 @@ use super::name::{FileKey, FileKind, copy_path, is_copy, partition_dir};
 use super::store::SegmentStore;
 use super::verify::{Totals, check_batches};
 use crate::disk::{DiskFile, OpenMode};
+
+fn refused(key: FileKey, fault: &str) -> StorageError {
+    let file = key.path();
+    let message = format!("segment can't be replaced. file=`{}`, fault=`{fault}`", file.display());
+    StorageError::new(ErrorKind::Corrupt, message)
+}
 
 /// Checked batches are written in pieces of about this size.
 const PIECE_BYTES: usize = 256 * 1024;
@@ -37,21 +45,37 @@ impl SegmentStore {
             StorageError::io(format!("replace segment. file=`{}`", key.path().display()), error)
         };
         let _alone = self.replacing.lock();
-        let old = self.open_file(key).map_err(failed)?;
         let path = copy_path(key);
-        let copy = self.disk.open(&path, OpenMode::Either).map_err(failed)?;
-        copy.set_len(0).map_err(failed)?;
-        let fault = self.copy_believed(&*old, &*copy, facts, belongs).map_err(failed)?;
-        if let Some(fault) = fault {
-            let file = key.path();
-            let message =
-                format!("segment can't be replaced. file=`{}`, fault=`{fault}`", file.display());
-            return Err(StorageError::new(ErrorKind::Corrupt, message));
-        }
-        copy.sync_data().map_err(failed)?;
+        let copied = self.copy(key, &path, facts, belongs).map_err(failed);
+        let copy = match copied.and_then(|copied| copied.map_err(|fault| refused(key, &fault))) {
+            Ok(copy) => copy,
+            Err(error) => {
+                // It may be what fills the disk. When it stays, the next opening removes it.
+                drop(self.disk.remove_file(&path));
+                return Err(error);
+            }
+        };
         self.disk.rename(&path, &key.path()).map_err(failed)?;
         self.files.replace(key, copy);
-        self.disk.sync_dir(&partition_dir(id)).map_err(failed)
+        self.sync_folder(&partition_dir(id)).map_err(failed)
+    }
+
+    /// A durable copy of what is believed, or what is wrong with it.
+    fn copy(
+        &self,
+        key: FileKey,
+        path: &Path,
+        facts: &SegmentFacts,
+        belongs: impl Fn(&BatchHeader) -> bool,
+    ) -> io::Result<Result<Arc<dyn DiskFile>, String>> {
+        let old = self.open_file(key)?;
+        let copy = self.disk.open(path, OpenMode::Either)?;
+        copy.set_len(0)?;
+        if let Some(fault) = self.copy_believed(&*old, &*copy, facts, belongs)? {
+            return Ok(Err(fault));
+        }
+        copy.sync_data()?;
+        Ok(Ok(copy))
     }
 
     /// Copies what is believed; says what is wrong with it.

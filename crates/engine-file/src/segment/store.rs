@@ -51,6 +51,8 @@ pub(crate) struct SegmentStore {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) files: Files,
     pub(super) window: Mutex<CacheWindow>,
+    /// Held while a folder is synced; why none can be relied on any more.
+    folders: Mutex<Option<io::ErrorKind>>,
     /// Held while a segment is replaced, and while copies that were never finished are removed.
     pub(super) replacing: Mutex<()>,
     pub(super) options: SegmentOptions,
@@ -61,7 +63,8 @@ impl SegmentStore {
     pub(crate) fn new(disk: Arc<dyn Disk>, options: SegmentOptions) -> Arc<Self> {
         let files = Files::new(Arc::clone(&disk), options.open_files_max);
         let window = Mutex::new(CacheWindow::default());
-        Arc::new(Self { disk, files, window, replacing: Mutex::new(()), options })
+        let (folders, replacing) = (Mutex::new(None), Mutex::new(()));
+        Arc::new(Self { disk, files, window, folders, replacing, options })
     }
 
     /// Opens the log of a partition as `facts` say that it is, and makes its files agree.
@@ -125,6 +128,24 @@ impl SegmentStore {
     /// Files with unsynced bytes. At half of [`SegmentOptions::open_files_max`] a checkpoint is due.
     pub(crate) fn unsynced_files(&self) -> usize {
         self.files.unsynced_count()
+    }
+
+    /// Makes the names in a folder durable.
+    ///
+    /// After one failure all fail: the system tells one caller of an error and leaves the others in
+    /// the belief that the names are there.
+    pub(super) fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        let mut failed = self.folders.lock();
+        if let Some(kind) = *failed {
+            return Err(io::Error::new(kind, "an earlier sync of a folder failed"));
+        }
+        let synced = self.disk.sync_dir(folder);
+        if let Err(error) = &synced
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            *failed = Some(error.kind());
+        }
+        synced
     }
 
     pub(super) fn open_file(&self, key: FileKey) -> io::Result<Arc<dyn DiskFile>> {

@@ -60,7 +60,7 @@ impl SyncWork {
             }
         }
         for folder in &self.folders {
-            match self.store.disk.sync_dir(folder) {
+            match self.store.sync_folder(folder) {
                 Ok(()) => {}
                 // Removed with all that it held; the folder above is in the list too.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -8,7 +8,7 @@ use strandline_storage::{Durability, ErrorKind, LogSettings};
 
 use super::Running;
 use crate::FileEngineConfig;
-use crate::disk::{Crash, Fault, Persisted, TestDisk};
+use crate::disk::{Crash, Fault, Persisted, Replay, TestDisk};
 use crate::journal::BLOCK_BYTES;
 
 const SEGMENT: &str = "/0/00000000000000000000.log";
@@ -102,4 +102,44 @@ async fn a_large_append_that_fails_kills_its_log_and_leaves_nothing() {
         kept.push(again.append(TestBatch::of(1)).await);
         assert_kept(&disk, &kept).await;
     }
+}
+
+/// A group that was given up may have reached the disk all the same; only the header of the file behind
+/// it says that it is none, and that may not be durable yet when a start believes it.
+#[tokio::test]
+async fn what_a_start_cuts_is_given_up_for_good() {
+    let mut met = 0;
+    for seed in 0..3 {
+        let disk = TestDisk::new();
+        let running = Running::with(&disk, config());
+        let hit = running.open(0).await;
+        let kept = [hit.append(TestBatch::of(2)).await];
+        let before = disk.operations();
+        disk.inject("0000.journal", 0, Fault::Sync { persisted: Persisted::Torn(seed) });
+        let (_, ticket) = hit.submit(large(1)).await;
+        ticket.await.unwrap_err();
+        drop(running);
+
+        let mut replay = Replay::of(&disk);
+        while replay.step().is_some() {
+            if replay.done() <= before {
+                continue;
+            }
+            // The process dies here, the next one starts, and then the power goes at any step of that.
+            let survivor = replay.after_death();
+            let began = survivor.operations();
+            drop(Running::with(&survivor, config()));
+            let mut recovery = Replay::of(&survivor);
+            while recovery.step().is_some() {
+                if recovery.done() > began {
+                    met += 1;
+                    let left = recovery.after(Crash::DropAll);
+                    let recovered = Running::with(&left, config());
+                    let log = recovered.open(0).await;
+                    assert!(log.log.bounds().durable_end >= kept[0].offsets.end);
+                }
+            }
+        }
+    }
+    assert!(met > 0, "there was something to cut");
 }

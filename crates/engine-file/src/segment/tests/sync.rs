@@ -2,6 +2,7 @@ use std::path::Path;
 
 use super::*;
 use crate::disk::{Crash, Fault, Persisted};
+use crate::segment::DurableWriteError;
 
 #[test]
 fn what_was_written_before_is_durable_after_the_sync() {
@@ -46,6 +47,15 @@ fn a_folder_that_is_not_synced_is_reported() {
     let failures = store.take_unsynced().run();
     let segments: Vec<_> = failures.iter().map(|failure| failure.segment).collect();
     assert_eq!(segments, [None]);
+
+    // Whoever comes later is told too, of any folder: an append must not count on names that are not
+    // there because somebody else has met the error.
+    let other = store.open(partition(1), Vec::new(), Offset::ZERO, settings()).unwrap();
+    let batches = &singles(0, 1)[0];
+    let place = other.place(batches).unwrap();
+    let failed = other.write_durably(&[Append { place, batches }]).unwrap_err();
+    assert!(matches!(failed, DurableWriteError::Names(_)), "{failed:?}");
+    store.sync_removal(partition(0)).unwrap_err();
 }
 
 #[test]
