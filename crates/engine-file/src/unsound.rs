@@ -41,7 +41,7 @@ impl Unsound {
 
     /// Whether a segment of the log waits for its replacement.
     pub(crate) fn contains(&self, id: PartitionId) -> bool {
-        self.state.lock().first_of(id)
+        self.state.lock().has_segment_of(id)
     }
 
     pub(crate) fn count(&self, id: PartitionId) -> MarkCount {
@@ -73,7 +73,7 @@ impl Unsound {
 }
 
 impl State {
-    fn first_of(&self, id: PartitionId) -> bool {
+    fn has_segment_of(&self, id: PartitionId) -> bool {
         self.segments.range((id, Offset::ZERO)..).next().is_some_and(|((found, _), _)| *found == id)
     }
 }
@@ -132,5 +132,32 @@ impl Shared {
         })?;
         tracing::warn!(log = %id, %segment, error = %cause, "segment could not be synced and was replaced");
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use strandline_model::{PartitionIndex, TopicId};
+
+    use super::*;
+
+    #[test]
+    fn a_mark_refuses_who_began_before_it_even_when_it_is_gone_again() {
+        let id = |index| PartitionId::new(TopicId::from_bytes([3; 16]), PartitionIndex::new(index));
+        let error = StorageError::new(ErrorKind::Unavailable, "sync segment");
+        let unsound = Unsound::default();
+        let (before, other) = (unsound.count(id(1)), unsound.count(id(2)));
+        unsound.check(id(1), before).unwrap();
+        unsound.mark(id(1), Offset::new(7), &error);
+        unsound.mark(id(1), Offset::new(9), &error);
+        assert_eq!(unsound.all().len(), 2);
+        unsound.take_back(id(1), Offset::new(7));
+        assert!(unsound.contains(id(1)) && !unsound.contains(id(0)) && !unsound.contains(id(2)));
+        unsound.check(id(1), unsound.count(id(1))).unwrap_err();
+        unsound.take_back(id(1), Offset::new(9));
+        let refused = unsound.check(id(1), before).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Unavailable);
+        unsound.check(id(1), unsound.count(id(1))).unwrap();
+        unsound.check(id(2), other).unwrap();
     }
 }
