@@ -23,24 +23,30 @@ const DEFAULT_PORT: u16 = 9644;
 
 /// What `path` of the broker at `base` (`http://HOST[:PORT]`) says.
 pub(crate) async fn get_json(base: &str, path: &str) -> Result<Value, Failure> {
+    match ask(base, path).await? {
+        (StatusCode::OK, answer) => Ok(answer),
+        (status, _) => Err(other_answer(base, path, &format!("with {status}"))),
+    }
+}
+
+/// The same with the answer's status, whatever it is.
+pub(crate) async fn ask(base: &str, path: &str) -> Result<(StatusCode, Value), Failure> {
     let authority = authority(base)?;
     let answered = timeout(TIME_MAX, get(&authority, path));
     let (status, body) = answered
         .await
         .unwrap_or_else(|_| Err("no answer in time".to_owned()))
         .map_err(|why| unreachable(base, &why))?;
-    if status != StatusCode::OK {
-        return Err(Failure::new(
-            Exit::Failed,
-            "not_strandline",
-            format!("{base} answered {path} with {status}"),
-        )
-        .hint("this needs a strandline broker of this version, on loopback"));
-    }
-    serde_json::from_slice(&body).map_err(|error| {
-        let message = format!("{base} answered {path} with what is no JSON: {error}");
-        Failure::new(Exit::Failed, "not_strandline", message)
-    })
+    let answer = serde_json::from_slice(&body).map_err(|_| {
+        // What is no JSON comes from another path or another program: the status tells more of it.
+        other_answer(base, path, &format!("with {status}, which is no JSON"))
+    });
+    Ok((status, answer?))
+}
+
+fn other_answer(base: &str, path: &str, how: &str) -> Failure {
+    Failure::new(Exit::Failed, "not_strandline", format!("{base} answered {path} {how}"))
+        .hint("this needs a strandline broker of this version, on loopback")
 }
 
 fn unreachable(base: &str, why: &str) -> Failure {

@@ -14,8 +14,9 @@ use std::net::IpAddr;
 
 /// So many questions of one client...
 const QUESTIONS: usize = 5;
-/// ...within this time, in milliseconds, and nothing else: the client is stranded.
-const QUESTIONS_WITHIN_MS: u64 = 20_000;
+/// ...within this time, in milliseconds, and nothing else: the client is stranded. A name server that
+/// does not answer stretches a client's round to some five seconds.
+const QUESTIONS_WITHIN_MS: u64 = 30_000;
 /// So many connections of one client that ask and close...
 const LOOKS: usize = 3;
 /// ...within this time, in milliseconds: the client is stranded too.
@@ -106,12 +107,12 @@ mod tests {
     }
 
     #[test]
-    fn five_questions_in_twenty_seconds_are_too_many() {
+    fn five_questions_in_half_a_minute_are_too_many() {
         let mut seekers = Seekers::default();
-        let asked = [0, 1_000, 2_000, 3_000, 20_000].map(|at| seekers.asks(&key(1), at));
+        let asked = [0, 1_000, 2_000, 3_000, 30_000].map(|at| seekers.asks(&key(1), at));
         assert_eq!(asked, [false, false, false, false, true]);
-        assert!(!seekers.asks(&key(1), 21_500), "the second was more than 20 s before");
-        assert!((0..100).all(|n| !seekers.asks(&key(2), n * 5_001)), "that is no hurry");
+        assert!(!seekers.asks(&key(1), 31_500), "the second was more than 30 s before");
+        assert!((0..100).all(|n| !seekers.asks(&key(2), n * 7_501)), "that is no hurry");
     }
 
     #[test]

@@ -126,6 +126,15 @@ fn failures(target: &Target, group: &str, outcomes: Vec<PartitionOutcome>) -> Ve
         Some(ErrorCode::GROUP_SUBSCRIBED_TO_TOPIC) => target
             .explain(&error)
             .hint(format!("members of {group} read this topic; stop them first")),
+        // What the coordinator says to a stranger once the group has members.
+        Some(
+            ErrorCode::UNKNOWN_MEMBER_ID
+            | ErrorCode::ILLEGAL_GENERATION
+            | ErrorCode::REBALANCE_IN_PROGRESS
+            | ErrorCode::STALE_MEMBER_EPOCH,
+        ) => target
+            .explain(&error)
+            .hint(format!("{group} has got members meanwhile; stop them and try again")),
         _ => target.explain(&error),
     });
     explained.collect()

@@ -1,0 +1,98 @@
+//! `strandline cluster health`.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use crate::command::OutputFormat;
+use crate::command::target::Target;
+use crate::console;
+use crate::failure::{Exit, Failure};
+use crate::http;
+use crate::table::{Align, Table};
+
+/// Between two questions while waiting.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Says whether a Strandline broker is ready for work, and which check fails.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  strandline cluster health\n  strandline cluster health --wait 30 \
+                  --http-url http://localhost:9644\n\nExit code 4: it is not ready; 3: it was not \
+                  reached."
+)]
+pub(crate) struct Health {
+    /// Waits so many seconds for it to become ready.
+    #[arg(long, value_name = "SECONDS")]
+    wait: Option<u64>,
+    /// How to print.
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) format: OutputFormat,
+}
+
+impl Health {
+    pub(super) async fn run(self, target: &Target) -> Result<(), Failure> {
+        let base = target.http();
+        let deadline = Instant::now() + Duration::from_secs(self.wait.unwrap_or(0));
+        loop {
+            let answer = http::ask(&base, "/readyz?verbose").await;
+            let ready = answer.as_ref().is_ok_and(|(status, _)| status.is_success());
+            if !ready && Instant::now() < deadline {
+                sleep(PAUSE).await;
+                continue;
+            }
+            let (_, answer) = answer?;
+            self.show(&answer);
+            return if ready { Ok(()) } else { Err(not_ready(&answer)) };
+        }
+    }
+
+    fn show(&self, answer: &Value) {
+        match self.format {
+            OutputFormat::Json => console::line(&answer.to_string()),
+            OutputFormat::Text => console::data(table(answer).render().as_bytes()),
+        }
+    }
+}
+
+fn checks(answer: &Value) -> &[Value] {
+    answer["checks"].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn table(answer: &Value) -> Table {
+    let mut table =
+        Table::new(&[("CHECK", Align::Left), ("OK", Align::Left), ("DETAIL", Align::Left)]);
+    for check in checks(answer) {
+        let text = |field: &str| check[field].as_str().unwrap_or("").to_owned();
+        let ok = if check["ok"] == true { "yes" } else { "no" };
+        table.row([text("name"), ok.to_owned(), text("detail")]);
+    }
+    table
+}
+
+fn not_ready(answer: &Value) -> Failure {
+    let failing = checks(answer).iter().filter(|check| check["ok"] != true);
+    let names: Vec<&str> = failing.filter_map(|check| check["name"].as_str()).collect();
+    let message = format!("the broker is not ready: {}", names.join(", "));
+    Failure::new(Exit::Unsatisfied, "not_ready", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_failing_checks_are_named() {
+        let answer = serde_json::json!({"status": "not_ready", "checks": [
+            {"name": "recovery", "ok": false, "detail": "under way"},
+            {"name": "disk", "ok": true, "detail": "above its floor"},
+        ]});
+        let failure = not_ready(&answer);
+        assert_eq!((failure.exit, failure.code), (Exit::Unsatisfied, "not_ready"));
+        assert_eq!(failure.message, "the broker is not ready: recovery");
+        let text = table(&answer).render();
+        assert!(text.contains("recovery  no   under way"), "{text}");
+    }
+}
