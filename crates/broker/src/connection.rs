@@ -10,9 +10,8 @@ use std::time::Duration;
 use bytes::BytesMut;
 use strandline_wire::{
     Api, ApiKey, DecodeError, EncodeError, ErrorCode, KafkaString, Message, Request, RequestHeader,
-    api_versions, create_partitions, create_topics, delete_topics, describe_cluster,
-    describe_configs, describe_topic_partitions, fetch, init_producer_id, list_offsets, metadata,
-    offset_for_leader_epoch, produce, write_response,
+    api_versions, create_topics, delete_topics, describe_cluster, describe_topic_partitions, fetch,
+    init_producer_id, list_offsets, metadata, offset_for_leader_epoch, produce, write_response,
 };
 
 use crate::api;
@@ -181,21 +180,22 @@ impl Connection {
                 let request: offset_for_leader_epoch::Request = decode(body, api)?;
                 reply(api, id, &api::offset_for_leader_epoch::handle(broker, request).await)
             }
-            ApiKey::DescribeConfigs => {
-                let request: describe_configs::Request = decode(body, api)?;
-                reply(api, id, &api::describe_configs::handle(broker, &request))
-            }
-            ApiKey::CreatePartitions => {
-                let request: create_partitions::Request = decode(body, api)?;
-                reply(api, id, &api::create_partitions::handle(broker, request).await)
-            }
             ApiKey::DescribeCluster => {
                 let request: describe_cluster::Request = decode(body, api)?;
                 reply(api, id, &api::describe_cluster::handle(broker, &self.peer, &request))
             }
             ApiKey::AlterConfigs
+            | ApiKey::DescribeConfigs
+            | ApiKey::CreatePartitions
             | ApiKey::IncrementalAlterConfigs
-            | ApiKey::ListConfigResources => return self.administer(api, id, body).await,
+            | ApiKey::ListConfigResources
+            | ApiKey::DeleteRecords
+            | ApiKey::AlterReplicaLogDirs
+            | ApiKey::DescribeLogDirs
+            | ApiKey::ElectLeaders
+            | ApiKey::AlterPartitionReassignments
+            | ApiKey::ListPartitionReassignments
+            | ApiKey::DescribeProducers => return self.administer(api, id, body).await,
             ApiKey::DescribeTopicPartitions => {
                 let request: describe_topic_partitions::Request = decode(body, api)?;
                 reply(api, id, &api::describe_topic_partitions::handle(broker, &request))

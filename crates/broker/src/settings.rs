@@ -19,6 +19,9 @@ use strandline_storage::{Durability, LogSettings};
 use crate::configs::{AlterError, Texts};
 use crate::row_codec::TEXT_BYTES_MAX;
 
+/// Where data is when no key says so.
+const DEFAULT_FOLDER: &str = "./strandline-data";
+
 /// A topic's configuration, in the shapes that its users need.
 #[derive(Clone, Debug)]
 pub(crate) struct TopicSettings {
@@ -28,6 +31,10 @@ pub(crate) struct TopicSettings {
     pub(crate) produce: ProduceRules,
     /// How its logs are kept.
     pub(crate) log: LogSettings,
+    /// Whether clients may delete its oldest records: where the policy drops records at all.
+    pub(crate) may_delete_records: bool,
+    /// Replicas that `acks=all` needs; there is one.
+    pub(crate) min_insync_replicas: u32,
     /// Which broker configuration it was resolved from.
     pub(crate) generation: u64,
 }
@@ -114,6 +121,11 @@ impl SettingsSource {
         }
     }
 
+    /// The folder that tools are told of.
+    pub(crate) fn data_dir(&self) -> String {
+        self.broker().data_dir.clone().unwrap_or_else(|| DEFAULT_FOLDER.to_owned())
+    }
+
     /// The value of a broker key as text; `None` when it is unset.
     pub(crate) fn broker_value(&self, name: &str) -> Option<String> {
         let (value, _) = self.now.load().layers.value(broker_key(name)?)?;
@@ -127,6 +139,8 @@ impl SettingsSource {
         TopicSettings {
             produce: produce_rules(&config),
             log: log_settings(&now.broker, &config),
+            may_delete_records: config.cleanup_policy.delete,
+            min_insync_replicas: config.min_insync_replicas,
             generation: now.generation,
             overrides,
         }

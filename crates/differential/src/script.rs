@@ -1,6 +1,7 @@
 //! What both brokers are asked, part by part. Within a part later cases build on what earlier ones
 //! left behind.
 
+mod administration;
 mod alter_configs;
 mod cluster;
 mod configs;
@@ -30,7 +31,7 @@ const SETTLE: Duration = Duration::from_secs(20);
 /// A part of the script, which needs nothing of the parts before it.
 type Part = fn(&mut Run) -> anyhow::Result<()>;
 
-const PARTS: [(&str, Part); 11] = [
+const PARTS: [(&str, Part); 12] = [
     ("cluster", cluster::run),
     ("create_topics", create_topics::run),
     ("metadata", metadata::run),
@@ -39,6 +40,7 @@ const PARTS: [(&str, Part); 11] = [
     ("fetch", fetch::run),
     ("configs", configs::run),
     ("alter_configs", alter_configs::run),
+    ("administration", administration::run),
     ("partitions", partitions::run),
     ("delete_topics", delete_topics::run),
     ("hostile", hostile::run),

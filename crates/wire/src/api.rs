@@ -50,16 +50,28 @@ pub enum ApiKey {
     DescribeConfigs = 32,
     /// Replaces configuration as a whole.
     AlterConfigs = 33,
+    /// Moves replicas between folders.
+    AlterReplicaLogDirs = 34,
+    /// Tells how much partitions store, and where.
+    DescribeLogDirs = 35,
     /// Adds partitions to topics.
     CreatePartitions = 37,
     /// Deletes groups.
     DeleteGroups = 42,
+    /// Elects leaders of partitions.
+    ElectLeaders = 43,
     /// Changes configuration, key by key.
     IncrementalAlterConfigs = 44,
+    /// Moves partitions between brokers.
+    AlterPartitionReassignments = 45,
+    /// Lists partitions that move between brokers.
+    ListPartitionReassignments = 46,
     /// Forgets how far a group has read.
     OffsetDelete = 47,
     /// Describes the cluster.
     DescribeCluster = 60,
+    /// Describes the producers of partitions.
+    DescribeProducers = 61,
     /// Describes groups of the consumer protocol (KIP-848).
     ConsumerGroupDescribe = 69,
     /// Lists what has configuration of its own.
@@ -106,7 +118,7 @@ const fn row(key: ApiKey, min_version: i16, max_version: i16, flexible_from: i16
     ServedApi { key, advertised_from: min_version, min_version, max_version, flexible_from }
 }
 
-static SERVED: [ServedApi; 27] = [
+static SERVED: [ServedApi; 34] = [
     // Versions 0 to 2 are named, not served: librdkafka takes a broker without them for one that
     // knows no compression and silently stops compressing (KAFKA-18659). Kafka does the same.
     ServedApi { advertised_from: 0, ..row(ApiKey::Produce, 3, 13, 9) },
@@ -125,23 +137,29 @@ static SERVED: [ServedApi; 27] = [
     row(ApiKey::ApiVersions, 0, 4, 3),
     row(ApiKey::CreateTopics, 2, 7, 5),
     row(ApiKey::DeleteTopics, 1, 6, 4),
+    row(ApiKey::DeleteRecords, 0, 2, 2),
     row(ApiKey::InitProducerId, 0, 5, 2),
     row(ApiKey::OffsetForLeaderEpoch, 2, 4, 4),
     row(ApiKey::DescribeConfigs, 1, 4, 4),
     row(ApiKey::AlterConfigs, 0, 2, 2),
+    row(ApiKey::AlterReplicaLogDirs, 1, 2, 2),
+    row(ApiKey::DescribeLogDirs, 1, 5, 2),
     row(ApiKey::CreatePartitions, 0, 3, 2),
     row(ApiKey::DeleteGroups, 0, 2, 2),
+    row(ApiKey::ElectLeaders, 0, 2, 2),
     row(ApiKey::IncrementalAlterConfigs, 0, 1, 1),
+    row(ApiKey::AlterPartitionReassignments, 0, 1, 0),
+    row(ApiKey::ListPartitionReassignments, 0, 0, 0),
     // No version of it is flexible.
     row(ApiKey::OffsetDelete, 0, 0, 1),
     row(ApiKey::DescribeCluster, 0, 2, 0),
+    row(ApiKey::DescribeProducers, 0, 0, 0),
     row(ApiKey::ListConfigResources, 0, 1, 0),
     row(ApiKey::DescribeTopicPartitions, 0, 0, 0),
 ];
 
 /// Spoken by our client, served by other brokers only.
-static SPOKEN: [ServedApi; 2] =
-    [row(ApiKey::DeleteRecords, 0, 2, 2), row(ApiKey::ConsumerGroupDescribe, 0, 1, 0)];
+static SPOKEN: [ServedApi; 1] = [row(ApiKey::ConsumerGroupDescribe, 0, 1, 0)];
 
 /// The served APIs, by key.
 pub const fn served() -> &'static [ServedApi] {
@@ -199,6 +217,12 @@ impl ApiKey {
             Self::DescribeCluster => "DescribeCluster",
             Self::ConsumerGroupDescribe => "ConsumerGroupDescribe",
             Self::ListConfigResources => "ListConfigResources",
+            Self::AlterReplicaLogDirs => "AlterReplicaLogDirs",
+            Self::DescribeLogDirs => "DescribeLogDirs",
+            Self::ElectLeaders => "ElectLeaders",
+            Self::AlterPartitionReassignments => "AlterPartitionReassignments",
+            Self::ListPartitionReassignments => "ListPartitionReassignments",
+            Self::DescribeProducers => "DescribeProducers",
             Self::DescribeTopicPartitions => "DescribeTopicPartitions",
         }
     }

@@ -14,7 +14,11 @@ use bytes::{Bytes, BytesMut};
 
 use crate::{ApiKey, DecodeError, EncodeError};
 
-pub use admin::{alter_configs, delete_records, incremental_alter_configs, list_config_resources};
+pub use admin::{
+    alter_configs, alter_partition_reassignments, alter_replica_log_dirs, delete_records,
+    describe_log_dirs, describe_producers, elect_leaders, incremental_alter_configs,
+    list_config_resources, list_partition_reassignments,
+};
 
 /// A message that the generated codec reads and writes.
 pub trait Message: Sized + Debug + Send + Sync {
@@ -99,6 +103,12 @@ messages! {
     DeleteGroups: delete_groups::Request => delete_groups::Response;
     OffsetDelete: offset_delete::Request => offset_delete::Response;
     DescribeCluster: describe_cluster::Request => describe_cluster::Response;
+    AlterReplicaLogDirs: alter_replica_log_dirs::Request => alter_replica_log_dirs::Response;
+    DescribeLogDirs: describe_log_dirs::Request => describe_log_dirs::Response;
+    ElectLeaders: elect_leaders::Request => elect_leaders::Response;
+    AlterPartitionReassignments: alter_partition_reassignments::Request => alter_partition_reassignments::Response;
+    ListPartitionReassignments: list_partition_reassignments::Request => list_partition_reassignments::Response;
+    DescribeProducers: describe_producers::Request => describe_producers::Response;
     AlterConfigs: alter_configs::Request => alter_configs::Response;
     DescribeTopicPartitions:
         describe_topic_partitions::Request => describe_topic_partitions::Response;

@@ -9,7 +9,7 @@ use strandline_wire::create_partitions::{
 };
 
 use super::text;
-use crate::topic::{CreatePartitionsError, PARTITIONS_PER_REQUEST_MAX, Registry};
+use crate::topic::{CreatePartitionsError, PARTITIONS_PER_REQUEST_MAX};
 use crate::{Broker, error_code};
 
 /// Grows each topic in a commit of its own.
@@ -72,7 +72,8 @@ async fn grow(
         .as_ref()
         .map(|all| all.iter().map(|assigned| assigned.broker_ids.clone()).collect());
     let assignments = assignments.as_deref();
-    let total = Registry::plan_partitions(&topic, asked.count, assignments, broker.node_id())?;
+    let total =
+        broker.registry().plan_partitions(&topic, asked.count, assignments, broker.node_id())?;
     if validate_only {
         return Ok(());
     }

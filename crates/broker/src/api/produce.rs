@@ -52,6 +52,8 @@ pub(crate) struct PendingProduce {
 struct Terms {
     version: i16,
     acks_are_valid: bool,
+    /// Whether the answer waits for all replicas that are in sync.
+    waits_for_all: bool,
 }
 
 #[derive(Debug)]
@@ -78,7 +80,11 @@ struct Submitted {
 /// Appends every partition's batch.
 pub(crate) async fn begin(broker: &Broker, request: Request, version: i16) -> PendingProduce {
     let wants_answer = request.acks != 0;
-    let terms = Terms { version, acks_are_valid: matches!(request.acks, -1..=1) };
+    let terms = Terms {
+        version,
+        acks_are_valid: matches!(request.acks, -1..=1),
+        waits_for_all: request.acks == -1,
+    };
     let asked = name_once(request.topics);
     let mut topics = SmallVec::with_capacity(asked.len());
     for TopicRequest { topic, partitions } in asked {
@@ -163,6 +169,10 @@ async fn begin_partition(
     }
     if !terms.acks_are_valid && only_batch(&records).is_ok() {
         return refused(ErrorCode::INVALID_REQUIRED_ACKS);
+    }
+    if terms.waits_for_all && settings.min_insync_replicas > 1 {
+        // There is one replica, whatever the topic asks for.
+        return refused(ErrorCode::NOT_ENOUGH_REPLICAS);
     }
     let batch = match check(records, &settings, now).await {
         Ok(batch) => batch,

@@ -2,7 +2,9 @@
 
 use bytes::BytesMut;
 use strandline_wire::{
-    Api, ApiKey, alter_configs, incremental_alter_configs, list_config_resources,
+    Api, ApiKey, alter_configs, alter_partition_reassignments, alter_replica_log_dirs,
+    create_partitions, delete_records, describe_configs, describe_log_dirs, describe_producers,
+    elect_leaders, incremental_alter_configs, list_config_resources, list_partition_reassignments,
 };
 
 use super::{Connection, Disconnect, decode, reply};
@@ -30,6 +32,42 @@ impl Connection {
             ApiKey::ListConfigResources => {
                 let request: list_config_resources::Request = decode(body, api)?;
                 reply(api, id, &api::list_config_resources::handle(broker, &request, version))
+            }
+            ApiKey::DeleteRecords => {
+                let request: delete_records::Request = decode(body, api)?;
+                reply(api, id, &api::delete_records::handle(broker, request).await)
+            }
+            ApiKey::AlterReplicaLogDirs => {
+                let request: alter_replica_log_dirs::Request = decode(body, api)?;
+                reply(api, id, &api::alter_replica_log_dirs::handle(broker, &request))
+            }
+            ApiKey::DescribeLogDirs => {
+                let request: describe_log_dirs::Request = decode(body, api)?;
+                reply(api, id, &api::describe_log_dirs::handle(broker, &request).await)
+            }
+            ApiKey::ElectLeaders => {
+                let request: elect_leaders::Request = decode(body, api)?;
+                reply(api, id, &api::elect_leaders::handle(broker, &request))
+            }
+            ApiKey::AlterPartitionReassignments => {
+                let request: alter_partition_reassignments::Request = decode(body, api)?;
+                reply(api, id, &api::alter_partition_reassignments::handle(broker, &request))
+            }
+            ApiKey::DescribeProducers => {
+                let request: describe_producers::Request = decode(body, api)?;
+                reply(api, id, &api::describe_producers::handle(broker, &request).await)
+            }
+            ApiKey::ListPartitionReassignments => {
+                let _: list_partition_reassignments::Request = decode(body, api)?;
+                reply(api, id, &api::list_partition_reassignments::handle())
+            }
+            ApiKey::DescribeConfigs => {
+                let request: describe_configs::Request = decode(body, api)?;
+                reply(api, id, &api::describe_configs::handle(broker, &request))
+            }
+            ApiKey::CreatePartitions => {
+                let request: create_partitions::Request = decode(body, api)?;
+                reply(api, id, &api::create_partitions::handle(broker, request).await)
             }
             other => unreachable!("{other} is answered elsewhere"),
         };

@@ -13,8 +13,11 @@ mod slot;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use strandline_model::{ByteCount, LeaderEpoch, Limits, Offset, PartitionId, Timestamp};
-use strandline_partition::{Admission, EpochEnd, PartitionState, Rejected, admit};
+use strandline_model::{
+    ByteCount, LeaderEpoch, Limits, Offset, PartitionId, ProducerEpoch, ProducerId, Sequence,
+    Timestamp,
+};
+use strandline_partition::{Admission, CachedBatch, EpochEnd, PartitionState, Rejected, admit};
 use strandline_records::ValidBatch;
 use strandline_storage::{AppendError, CommitLog, LogBounds, StorageError, Ticket};
 use tokio::sync::Semaphore;
@@ -49,6 +52,17 @@ struct Core {
     next_offset: Offset,
     /// Bytes appended since the state was saved.
     unsaved: ByteCount,
+}
+
+/// A producer that a partition remembers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KnownProducer {
+    pub(crate) id: ProducerId,
+    pub(crate) epoch: ProducerEpoch,
+    /// Of its last batch; `None` when none is remembered.
+    pub(crate) last_sequence: Option<Sequence>,
+    /// When it appended last, by the broker's clock.
+    pub(crate) last_seen: Timestamp,
 }
 
 /// An append that was taken.
@@ -168,6 +182,27 @@ impl Partition {
     pub(crate) fn earliest_epoch(&self) -> LeaderEpoch {
         let core = self.core.lock();
         core.state.epochs.iter().next().map_or(self.leader_epoch, |(epoch, _)| epoch)
+    }
+
+    /// Deletes the records below `upto`, which must not lie past the durable end: the log start
+    /// afterwards. Who waits for records learns of it.
+    pub(crate) async fn delete_records_before(&self, upto: Offset) -> Result<Offset, StorageError> {
+        let log_start = self.log.trim(upto).await?.log_start;
+        self.core.lock().state.trim(log_start);
+        self.listener.wake();
+        Ok(log_start)
+    }
+
+    /// The producers that are remembered, by id.
+    pub(crate) fn producers(&self) -> Vec<KnownProducer> {
+        let core = self.core.lock();
+        let known = core.state.producers.iter().map(|(id, entry)| KnownProducer {
+            id,
+            epoch: entry.epoch(),
+            last_sequence: entry.batches().last().map(CachedBatch::last_sequence),
+            last_seen: entry.last_seen(),
+        });
+        known.collect()
     }
 
     /// Forgets producers that were silent for `expiration_ms`.

@@ -61,6 +61,11 @@ impl Listener {
         Self { id, signals, dead: AtomicBool::new(false) }
     }
 
+    /// Wakes whoever waits for the partition to change.
+    pub(super) fn wake(&self) {
+        self.signals.wake();
+    }
+
     /// Whether the log has failed and must be opened anew.
     pub(super) fn is_dead(&self) -> bool {
         self.dead.load(Ordering::Acquire)

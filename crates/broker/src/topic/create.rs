@@ -1,6 +1,6 @@
 //! Creating topics and adding partitions: one metadata commit each, logs open lazily.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use strandline_model::config::StorageEngine;
@@ -124,9 +124,11 @@ impl Registry {
     }
 
     fn planned_partition_count(&self, new: &NewTopic, node: NodeId) -> Result<u32, CreateError> {
+        let is_lenient = self.settings.broker().replication_factor_lenient;
         let count = if new.assignments.is_empty() {
             match new.replication_factor {
                 -1 | 1 => {}
+                2.. if is_lenient => {}
                 _ => return Err(CreateError::ReplicationFactor),
             }
             match new.partition_count {
@@ -140,7 +142,7 @@ impl Registry {
             let indexes = new.assignments.iter().map(|(index, _)| *index);
             check_consecutive(indexes, 0).map_err(CreateError::Assignment)?;
             let replicas = new.assignments.iter().map(|(_, replicas)| replicas.as_slice());
-            check_replicas(replicas, node).map_err(CreateError::Assignment)?;
+            check_replicas(replicas, node, is_lenient).map_err(CreateError::Assignment)?;
             u32::try_from(new.assignments.len()).map_err(|_| CreateError::TooManyPartitions)?
         };
         match count {
@@ -177,6 +179,7 @@ impl Registry {
 
     /// Checks that `topic` may grow to `total` partitions.
     pub(crate) fn plan_partitions(
+        &self,
         topic: &Topic,
         total: i32,
         assignments: Option<&[Vec<i32>]>,
@@ -195,7 +198,8 @@ impl Registry {
                 let message = "each new partition, and no other, needs its replicas assigned";
                 return Err(CreatePartitionsError::Assignment(message));
             }
-            check_replicas(assignments.iter().map(Vec::as_slice), node)
+            let is_lenient = self.settings.broker().replication_factor_lenient;
+            check_replicas(assignments.iter().map(Vec::as_slice), node, is_lenient)
                 .map_err(CreatePartitionsError::Assignment)?;
         }
         Ok(total)
@@ -243,12 +247,18 @@ fn check_consecutive(indexes: impl Iterator<Item = i32>, first: i32) -> Result<(
     }
 }
 
-/// Each partition has exactly one replica, on this node.
+/// Each partition has exactly one replica, on this node; or, where that is let pass, any that a
+/// cluster could have.
 fn check_replicas<'a>(
     mut replicas: impl Iterator<Item = &'a [i32]>,
     node: NodeId,
+    is_lenient: bool,
 ) -> Result<(), &'static str> {
-    if replicas.all(|replicas| replicas == [node.get()]) {
+    let is_sound = |replicas: &[i32]| {
+        let mut seen = BTreeSet::new();
+        !replicas.is_empty() && replicas.iter().all(|id| *id >= 0 && seen.insert(*id))
+    };
+    if replicas.all(|replicas| replicas == [node.get()] || is_lenient && is_sound(replicas)) {
         Ok(())
     } else {
         Err("each partition must be assigned to this broker and to no other")

@@ -10,7 +10,7 @@ use strandline_broker::{
     Broker, BrokerParts, Connection, Disconnect, Engines, Environment, Peer, PendingReply, Reply,
     Started,
 };
-use strandline_model::config::BrokerLayers;
+use strandline_model::config::{BrokerLayers, Scope};
 use strandline_model::{ByteCount, ProducerEpoch, ProducerId, Sequence, Timestamp};
 use strandline_records::{BatchBuilder, NewRecord, ProducerStamp};
 use strandline_storage::testkit::Engine;
@@ -70,11 +70,20 @@ pub(crate) struct TestBroker {
 
 impl TestBroker {
     pub(crate) async fn start() -> Self {
-        let memory = memory();
-        Self::start_on(Engine { logs: Arc::clone(&memory) as _, rows: memory }).await
+        Self::start_with(&[]).await
     }
 
-    async fn start_on(engine: Engine) -> Self {
+    /// A broker whose file sets these keys.
+    pub(crate) async fn start_with(settings: &[(&str, &str)]) -> Self {
+        let memory = memory();
+        let mut layers = BrokerLayers::default();
+        for (name, text) in settings {
+            layers.static_broker.set(Scope::Broker, name, text).unwrap();
+        }
+        Self::start_on(Engine { logs: Arc::clone(&memory) as _, rows: memory }, layers).await
+    }
+
+    async fn start_on(engine: Engine, layers: BrokerLayers) -> Self {
         let faults = Faults::none();
         let own = engine.clone();
         let engine = faults.wrap(engine);
@@ -82,7 +91,6 @@ impl TestBroker {
             now_ms: AtomicI64::new(1_700_000_000_000),
             draws: AtomicU64::new(0),
         });
-        let layers = BrokerLayers::default();
         let config = layers.broker_config().unwrap();
         let broker = Broker::start(BrokerParts {
             layers,
@@ -100,7 +108,7 @@ impl TestBroker {
     /// Another broker on the same engine; this one does nothing any more.
     pub(crate) async fn restart(self) -> Self {
         self.broker.drain();
-        Self::start_on(self.engine).await
+        Self::start_on(self.engine, BrokerLayers::default()).await
     }
 
     pub(crate) fn connect(&self) -> Client {

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests panic")]
 
+mod administering;
 mod configuring;
 mod deletion;
 mod failures;

@@ -6,13 +6,14 @@ use std::fs;
 use bytes::{BufMut as _, BytesMut};
 use strandline_model::ByteCount;
 use strandline_wire::{
-    Api, ApiKey, Arrival, DecodeError, FrameLimits, Message, alter_configs, api_versions,
-    consumer_group_describe, create_partitions, create_topics, delete_groups, delete_records,
-    delete_topics, describe_cluster, describe_configs, describe_groups, describe_topic_partitions,
-    fetch, find_coordinator, heartbeat, incremental_alter_configs, init_producer_id, join_group,
-    leave_group, list_config_resources, list_groups, list_offsets, metadata, next_request,
-    offset_commit, offset_delete, offset_fetch, offset_for_leader_epoch, produce, served,
-    sync_group,
+    Api, ApiKey, Arrival, DecodeError, FrameLimits, Message, alter_configs,
+    alter_partition_reassignments, alter_replica_log_dirs, api_versions, consumer_group_describe,
+    create_partitions, create_topics, delete_groups, delete_records, delete_topics,
+    describe_cluster, describe_configs, describe_groups, describe_log_dirs, describe_producers,
+    describe_topic_partitions, elect_leaders, fetch, find_coordinator, heartbeat,
+    incremental_alter_configs, init_producer_id, join_group, leave_group, list_config_resources,
+    list_groups, list_offsets, list_partition_reassignments, metadata, next_request, offset_commit,
+    offset_delete, offset_fetch, offset_for_leader_epoch, produce, served, sync_group,
 };
 
 use super::{Target, kind_of, magnitude};
@@ -106,6 +107,16 @@ fn body_kind(api: Api, body: BytesMut) -> String {
         ApiKey::AlterConfigs => again::<alter_configs::Request>(api, body),
         ApiKey::IncrementalAlterConfigs => again::<incremental_alter_configs::Request>(api, body),
         ApiKey::ListConfigResources => again::<list_config_resources::Request>(api, body),
+        ApiKey::AlterReplicaLogDirs => again::<alter_replica_log_dirs::Request>(api, body),
+        ApiKey::DescribeLogDirs => again::<describe_log_dirs::Request>(api, body),
+        ApiKey::ElectLeaders => again::<elect_leaders::Request>(api, body),
+        ApiKey::AlterPartitionReassignments => {
+            again::<alter_partition_reassignments::Request>(api, body)
+        }
+        ApiKey::ListPartitionReassignments => {
+            again::<list_partition_reassignments::Request>(api, body)
+        }
+        ApiKey::DescribeProducers => again::<describe_producers::Request>(api, body),
         ApiKey::DescribeTopicPartitions => again::<describe_topic_partitions::Request>(api, body),
         ApiKey::DeleteRecords => again::<delete_records::Request>(api, body),
         ApiKey::ConsumerGroupDescribe => again::<consumer_group_describe::Request>(api, body),

@@ -34,6 +34,8 @@ pub struct BrokerConfig {
     pub num_partitions: u32,
     /// `default.replication.factor`.
     pub default_replication_factor: i32,
+    /// `replication.factor.lenient`.
+    pub replication_factor_lenient: bool,
     /// `auto.create.topics.enable`.
     pub auto_create_topics_enable: bool,
     /// `delete.topic.enable`.
@@ -126,6 +128,7 @@ impl BrokerLayers {
             num_partitions: read.count("num.partitions"),
             default_replication_factor: i32::try_from(read.number("default.replication.factor"))
                 .expect("an int key"),
+            replication_factor_lenient: read.boolean("replication.factor.lenient"),
             auto_create_topics_enable: read.boolean("auto.create.topics.enable"),
             delete_topic_enable: read.boolean("delete.topic.enable"),
             socket_request_max_bytes: read.bytes("socket.request.max.bytes"),

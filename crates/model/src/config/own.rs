@@ -56,6 +56,10 @@ pub(super) const BROKER_KEYS: &[ConfigKey] = &[
     boolean("log.validate.compressed", "false")
         .cluster_wide()
         .doc("Default of `validate.compressed`."),
+    boolean("replication.factor.lenient", "false").doc(
+        "Whether a topic may ask for several replicas and get one: for test suites that were \
+         written for clusters.",
+    ),
     long("deletion.grace.ms", "60000")
         .at_least(0)
         .cluster_wide()

@@ -38,3 +38,67 @@ pub mod delete_records {
         DeleteRecordsTopicResult,
     };
 }
+
+/// Moves replicas between folders.
+pub mod alter_replica_log_dirs {
+    pub use kacrab_protocol::generated::alter_replica_log_dirs_request::{
+        AlterReplicaLogDir, AlterReplicaLogDirTopic, AlterReplicaLogDirsRequestData as Request,
+    };
+    pub use kacrab_protocol::generated::alter_replica_log_dirs_response::{
+        AlterReplicaLogDirPartitionResult, AlterReplicaLogDirTopicResult,
+        AlterReplicaLogDirsResponseData as Response,
+    };
+}
+
+/// Tells how much partitions store, and where.
+pub mod describe_log_dirs {
+    pub use kacrab_protocol::generated::describe_log_dirs_request::{
+        DescribableLogDirTopic, DescribeLogDirsRequestData as Request,
+    };
+    pub use kacrab_protocol::generated::describe_log_dirs_response::{
+        DescribeLogDirsPartition, DescribeLogDirsResponseData as Response, DescribeLogDirsResult,
+        DescribeLogDirsTopic,
+    };
+}
+
+/// Elects leaders of partitions.
+pub mod elect_leaders {
+    pub use kacrab_protocol::generated::elect_leaders_request::{
+        ElectLeadersRequestData as Request, TopicPartitions,
+    };
+    pub use kacrab_protocol::generated::elect_leaders_response::{
+        ElectLeadersResponseData as Response, PartitionResult, ReplicaElectionResult,
+    };
+}
+
+/// Moves partitions between brokers.
+pub mod alter_partition_reassignments {
+    pub use kacrab_protocol::generated::alter_partition_reassignments_request::{
+        AlterPartitionReassignmentsRequestData as Request, ReassignablePartition, ReassignableTopic,
+    };
+    pub use kacrab_protocol::generated::alter_partition_reassignments_response::{
+        AlterPartitionReassignmentsResponseData as Response, ReassignablePartitionResponse,
+        ReassignableTopicResponse,
+    };
+}
+
+/// Lists partitions that move between brokers.
+pub mod list_partition_reassignments {
+    pub use kacrab_protocol::generated::list_partition_reassignments_request::{
+        ListPartitionReassignmentsRequestData as Request, ListPartitionReassignmentsTopics,
+    };
+    pub use kacrab_protocol::generated::list_partition_reassignments_response::{
+        ListPartitionReassignmentsResponseData as Response, OngoingPartitionReassignment,
+        OngoingTopicReassignment,
+    };
+}
+
+/// Describes the producers of partitions.
+pub mod describe_producers {
+    pub use kacrab_protocol::generated::describe_producers_request::{
+        DescribeProducersRequestData as Request, TopicRequest,
+    };
+    pub use kacrab_protocol::generated::describe_producers_response::{
+        DescribeProducersResponseData as Response, PartitionResponse, ProducerState, TopicResponse,
+    };
+}

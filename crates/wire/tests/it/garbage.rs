@@ -3,12 +3,14 @@
 use bytes::BytesMut;
 use proptest::prelude::*;
 use strandline_wire::{
-    Api, ApiKey, DecodeError, Message, alter_configs, api_versions, create_partitions,
-    create_topics, delete_groups, delete_topics, describe_cluster, describe_configs,
-    describe_groups, describe_topic_partitions, fetch, find_coordinator, heartbeat,
-    incremental_alter_configs, init_producer_id, join_group, leave_group, list_config_resources,
-    list_groups, list_offsets, metadata, offset_commit, offset_delete, offset_fetch,
-    offset_for_leader_epoch, produce, served, sync_group,
+    Api, ApiKey, DecodeError, Message, alter_configs, alter_partition_reassignments,
+    alter_replica_log_dirs, api_versions, create_partitions, create_topics, delete_groups,
+    delete_records, delete_topics, describe_cluster, describe_configs, describe_groups,
+    describe_log_dirs, describe_producers, describe_topic_partitions, elect_leaders, fetch,
+    find_coordinator, heartbeat, incremental_alter_configs, init_producer_id, join_group,
+    leave_group, list_config_resources, list_groups, list_offsets, list_partition_reassignments,
+    metadata, offset_commit, offset_delete, offset_fetch, offset_for_leader_epoch, produce, served,
+    sync_group,
 };
 
 /// Decodes a request body as the broker does.
@@ -43,8 +45,15 @@ pub(crate) fn decode(body: BytesMut, api: Api) -> Result<(), DecodeError> {
         ApiKey::AlterConfigs => generated::<alter_configs::Request>,
         ApiKey::IncrementalAlterConfigs => generated::<incremental_alter_configs::Request>,
         ApiKey::ListConfigResources => generated::<list_config_resources::Request>,
+        ApiKey::AlterReplicaLogDirs => generated::<alter_replica_log_dirs::Request>,
+        ApiKey::DescribeLogDirs => generated::<describe_log_dirs::Request>,
+        ApiKey::ElectLeaders => generated::<elect_leaders::Request>,
+        ApiKey::AlterPartitionReassignments => generated::<alter_partition_reassignments::Request>,
+        ApiKey::ListPartitionReassignments => generated::<list_partition_reassignments::Request>,
+        ApiKey::DescribeProducers => generated::<describe_producers::Request>,
+        ApiKey::DeleteRecords => generated::<delete_records::Request>,
         ApiKey::DescribeTopicPartitions => generated::<describe_topic_partitions::Request>,
-        other => unreachable!("{other} is not served"),
+        other @ ApiKey::ConsumerGroupDescribe => unreachable!("{other} is not served"),
     };
     decode(body, api)
 }

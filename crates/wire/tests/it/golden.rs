@@ -11,11 +11,13 @@ use std::path::Path;
 use bytes::{Buf, Bytes, BytesMut};
 use strandline_model::ByteCount;
 use strandline_wire::{
-    Api, ApiKey, Arrival, FrameLimits, Message, RequestHeader, alter_configs, api_versions,
-    create_partitions, create_topics, delete_groups, delete_topics, describe_cluster,
-    describe_configs, describe_groups, describe_topic_partitions, fetch, find_coordinator,
-    heartbeat, incremental_alter_configs, init_producer_id, join_group, leave_group,
-    list_config_resources, list_groups, list_offsets, metadata, next_request, offset_commit,
+    Api, ApiKey, Arrival, FrameLimits, Message, RequestHeader, alter_configs,
+    alter_partition_reassignments, alter_replica_log_dirs, api_versions, create_partitions,
+    create_topics, delete_groups, delete_records, delete_topics, describe_cluster,
+    describe_configs, describe_groups, describe_log_dirs, describe_producers,
+    describe_topic_partitions, elect_leaders, fetch, find_coordinator, heartbeat,
+    incremental_alter_configs, init_producer_id, join_group, leave_group, list_config_resources,
+    list_groups, list_offsets, list_partition_reassignments, metadata, next_request, offset_commit,
     offset_delete, offset_fetch, offset_for_leader_epoch, produce, read_response, served,
     sync_group, write_request, write_response,
 };
@@ -98,8 +100,15 @@ fn rewrite_request(header: &RequestHeader, body: BytesMut) -> BytesMut {
         ApiKey::AlterConfigs => generated::<alter_configs::Request>,
         ApiKey::IncrementalAlterConfigs => generated::<incremental_alter_configs::Request>,
         ApiKey::ListConfigResources => generated::<list_config_resources::Request>,
+        ApiKey::AlterReplicaLogDirs => generated::<alter_replica_log_dirs::Request>,
+        ApiKey::DescribeLogDirs => generated::<describe_log_dirs::Request>,
+        ApiKey::ElectLeaders => generated::<elect_leaders::Request>,
+        ApiKey::AlterPartitionReassignments => generated::<alter_partition_reassignments::Request>,
+        ApiKey::ListPartitionReassignments => generated::<list_partition_reassignments::Request>,
+        ApiKey::DescribeProducers => generated::<describe_producers::Request>,
+        ApiKey::DeleteRecords => generated::<delete_records::Request>,
         ApiKey::DescribeTopicPartitions => generated::<describe_topic_partitions::Request>,
-        other => unreachable!("{other} is not served"),
+        other @ ApiKey::ConsumerGroupDescribe => unreachable!("{other} is not served"),
     };
     rewrite(header, body)
 }
@@ -148,8 +157,15 @@ fn rewrite_response(api: Api, frame: Bytes) -> BytesMut {
         ApiKey::AlterConfigs => generated::<alter_configs::Response>,
         ApiKey::IncrementalAlterConfigs => generated::<incremental_alter_configs::Response>,
         ApiKey::ListConfigResources => generated::<list_config_resources::Response>,
+        ApiKey::AlterReplicaLogDirs => generated::<alter_replica_log_dirs::Response>,
+        ApiKey::DescribeLogDirs => generated::<describe_log_dirs::Response>,
+        ApiKey::ElectLeaders => generated::<elect_leaders::Response>,
+        ApiKey::AlterPartitionReassignments => generated::<alter_partition_reassignments::Response>,
+        ApiKey::ListPartitionReassignments => generated::<list_partition_reassignments::Response>,
+        ApiKey::DescribeProducers => generated::<describe_producers::Response>,
+        ApiKey::DeleteRecords => generated::<delete_records::Response>,
         ApiKey::DescribeTopicPartitions => generated::<describe_topic_partitions::Response>,
-        other => unreachable!("{other} is not served"),
+        other @ ApiKey::ConsumerGroupDescribe => unreachable!("{other} is not served"),
     };
     rewrite(api, frame)
 }

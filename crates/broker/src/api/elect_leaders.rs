@@ -1,0 +1,48 @@
+//! ElectLeaders: v0–v2. v1 unclean elections (KIP-460). One broker leads every partition, so no
+//! election is ever needed.
+
+use strandline_wire::ErrorCode;
+use strandline_wire::elect_leaders::{PartitionResult, ReplicaElectionResult, Request, Response};
+
+use super::text;
+use crate::Broker;
+
+/// Answers each partition that is named. Of all partitions only those are told that an election
+/// changed: none, but their topics are, as in Kafka.
+pub(crate) fn handle(broker: &Broker, request: &Request) -> Response {
+    let Some(named) = &request.topic_partitions else {
+        let topics = broker.registry().all();
+        let unchanged = topics.iter().map(|topic| ReplicaElectionResult {
+            topic: text(topic.name().as_str()),
+            ..ReplicaElectionResult::default()
+        });
+        return Response { replica_election_results: unchanged.collect(), ..Response::default() };
+    };
+    let mut replica_election_results = Vec::new();
+    for asked in named {
+        let topic = broker.registry().by_name(asked.topic.as_str());
+        let result = |&partition_id: &i32| {
+            let exists =
+                topic.as_ref().is_some_and(|topic| topic.partition(partition_id).is_some());
+            let (code, message) = if exists {
+                let message = "Leader election not needed for topic partition.".to_owned();
+                (ErrorCode::ELECTION_NOT_NEEDED, message)
+            } else {
+                let code = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
+                (code, format!("No such partition as {}-{partition_id}", asked.topic))
+            };
+            PartitionResult {
+                partition_id,
+                error_code: code.get(),
+                error_message: Some(text(message)),
+                ..PartitionResult::default()
+            }
+        };
+        replica_election_results.push(ReplicaElectionResult {
+            topic: asked.topic.clone(),
+            partition_result: asked.partitions.iter().map(result).collect(),
+            ..ReplicaElectionResult::default()
+        });
+    }
+    Response { replica_election_results, ..Response::default() }
+}
