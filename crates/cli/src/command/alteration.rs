@@ -179,6 +179,16 @@ const fn resource_source(resource: &ConfigResource) -> i8 {
     }
 }
 
+/// Whose keys a resource has.
+pub(super) const fn scope_of(resource: &ConfigResource) -> Scope {
+    match resource {
+        ConfigResource::Topic(_) => Scope::Topic,
+        ConfigResource::Broker(_) | ConfigResource::Cluster => Scope::Broker,
+        ConfigResource::Group(_) => Scope::Group,
+        ConfigResource::ClientMetrics(_) => Scope::ClientMetrics,
+    }
+}
+
 /// Where a value comes from, in a word; the numbers are Kafka's.
 pub(super) const fn source_name(source: i8) -> &'static str {
     match source {
@@ -221,11 +231,7 @@ fn with_suggestions(
     if error.code() != Some(ErrorCode::INVALID_CONFIG) {
         return failure;
     }
-    let scope = match resource {
-        ConfigResource::Topic(_) => Scope::Topic,
-        ConfigResource::Broker(_) | ConfigResource::Cluster => Scope::Broker,
-        ConfigResource::Group(_) | ConfigResource::ClientMetrics(_) => return failure,
-    };
+    let scope = scope_of(resource);
     for change in changes {
         if key(scope, &change.name).is_none()
             && let Some(near) = suggest(scope, &change.name)

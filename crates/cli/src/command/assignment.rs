@@ -10,23 +10,12 @@ pub(super) fn assignment(scope: Scope, text: &str) -> Result<(String, String), F
     let (name, value) =
         text.split_once('=').ok_or_else(|| Failure::usage(format!("{text}: not key=value")))?;
     let name = name.trim();
-    Ok((name.to_owned(), plain(scope, name, name, value)?))
-}
-
-/// The same for a group's key, which a broker's key with `group.` in front describes.
-pub(super) fn group_assignment(text: &str) -> Result<(String, String), Failure> {
-    let (name, value) =
-        text.split_once('=').ok_or_else(|| Failure::usage(format!("{text}: not key=value")))?;
-    let name = name.trim();
-    Ok((name.to_owned(), plain(Scope::Broker, &format!("group.{name}"), name, value)?))
-}
-
-fn plain(scope: Scope, known_as: &str, name: &str, value: &str) -> Result<String, Failure> {
-    match key(scope, known_as).map(|key| key.parse_with_units(value)) {
-        Some(Ok(parsed)) => Ok(parsed.to_string()),
-        Some(Err(invalid)) => Err(Failure::usage(format!("{name}={value}: {invalid}"))),
-        None => Ok(value.to_owned()),
-    }
+    let plain = match key(scope, name).map(|key| key.parse_with_units(value)) {
+        Some(Ok(parsed)) => parsed.to_string(),
+        Some(Err(invalid)) => return Err(Failure::usage(format!("{name}={value}: {invalid}"))),
+        None => value.to_owned(),
+    };
+    Ok((name.to_owned(), plain))
 }
 
 #[cfg(test)]
@@ -49,8 +38,8 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_groups_are_known_by_their_brokers_keys() {
+    fn keys_of_groups_take_units_too() {
         let pair = ("consumer.session.timeout.ms".to_owned(), "50000".to_owned());
-        assert_eq!(group_assignment("consumer.session.timeout.ms=50s"), Ok(pair));
+        assert_eq!(assignment(Scope::Group, "consumer.session.timeout.ms=50s"), Ok(pair));
     }
 }

@@ -2,12 +2,11 @@
 
 use clap::Args;
 use strandline_client::{ConfigChange, ConfigResource};
-use strandline_model::config::Scope;
 
 use super::resource::resource;
 use crate::command::OutputFormat;
-use crate::command::alteration::{Alteration, alter};
-use crate::command::assignment::{assignment, group_assignment};
+use crate::command::alteration::{Alteration, alter, scope_of};
+use crate::command::assignment::assignment;
 use crate::command::target::Target;
 use crate::failure::Failure;
 
@@ -37,19 +36,7 @@ impl Set {
     pub(super) async fn run(self, target: &Target) -> Result<(), Failure> {
         let mut changes = Vec::new();
         for text in &self.assignments {
-            let (name, value) = match &self.resource {
-                ConfigResource::Topic(_) => assignment(Scope::Topic, text)?,
-                ConfigResource::Broker(_) | ConfigResource::Cluster => {
-                    assignment(Scope::Broker, text)?
-                }
-                ConfigResource::Group(_) => group_assignment(text)?,
-                ConfigResource::ClientMetrics(_) => {
-                    let (name, value) = text
-                        .split_once('=')
-                        .ok_or_else(|| Failure::usage(format!("{text}: not key=value")))?;
-                    (name.to_owned(), value.to_owned())
-                }
-            };
+            let (name, value) = assignment(scope_of(&self.resource), text)?;
             changes.push(ConfigChange { name, value: Some(value) });
         }
         let mut client = target.connect().await?;
