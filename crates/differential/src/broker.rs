@@ -34,6 +34,8 @@ pub(crate) struct Broker {
     names: BTreeMap<String, String>,
     /// The fetch session of the last answer that opened one.
     pub(crate) session_id: i32,
+    /// Ids of group members, by the name that the script knows them by.
+    members: BTreeMap<String, KafkaString>,
     /// The base offset of the last batch that was appended, by topic, id and partition.
     bases: BTreeMap<(String, KafkaUuid, i32), i64>,
 }
@@ -60,6 +62,7 @@ impl Broker {
             topics: BTreeMap::new(),
             names: BTreeMap::new(),
             session_id: 0,
+            members: BTreeMap::new(),
             bases: BTreeMap::new(),
         }
     }
@@ -108,6 +111,20 @@ impl Broker {
         let called = format!("<id of {name}>");
         self.names.insert(id.inner().to_string(), called.clone());
         self.names.insert(topic_id_from_wire(id).to_string(), called);
+    }
+
+    /// Names a member's id that the broker has made up.
+    pub(crate) fn call_member(&mut self, id: &KafkaString, name: &str) {
+        // One that the script itself has chosen needs no name.
+        if id.len() > 8 {
+            self.names.insert(id.to_string(), format!("<member {name}>"));
+        }
+        self.members.insert(name.to_owned(), id.clone());
+    }
+
+    /// The id of a member that was named; its name for one that was not.
+    pub(crate) fn member(&self, name: &str) -> KafkaString {
+        self.members.get(name).cloned().unwrap_or_else(|| KafkaString::from(name.to_owned()))
     }
 
     /// Tells base offsets by their distance from the one before: a batch that only one side took
@@ -218,12 +235,13 @@ impl Broker {
             if !path.contains('[') {
                 return path;
             }
-            self.names
-                .iter()
-                .filter(|(value, _)| value.len() > 8)
-                .fold(path, |path, (value, name)| {
-                    path.replace(&format!("[{value}]"), &format!("[{name}]"))
-                })
+            self.names.iter().filter(|(value, _)| value.len() > 8).fold(
+                path,
+                |path, (value, name)| {
+                    let path = path.replace(&format!("[{value}]"), &format!("[{name}]"));
+                    path.replace(&format!("[{value}#"), &format!("[{name}#"))
+                },
+            )
         };
         fields.into_iter().map(|(at, value)| (path(at), rename(value))).collect()
     }

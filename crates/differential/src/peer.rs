@@ -11,12 +11,15 @@ use anyhow::{Context, bail};
 use tempfile::TempDir;
 
 /// What both brokers run with.
-const PROPERTIES: [&str; 9] = [
+const PROPERTIES: [&str; 11] = [
     "node.id=1",
     "num.partitions=1",
     "default.replication.factor=1",
     "auto.create.topics.enable=true",
     "group.initial.rebalance.delay.ms=0",
+    "group.min.session.timeout.ms=6000",
+    // Loaded once, whichever groups the script uses.
+    "offsets.topic.num.partitions=1",
     "fetch.max.bytes=57671680",
     "message.max.bytes=1048588",
     "log.message.timestamp.after.max.ms=3600000",

@@ -8,9 +8,12 @@ mod configs;
 mod create_topics;
 mod delete_topics;
 mod fetch;
+mod groups;
 mod hostile;
 mod list_offsets;
+mod members;
 mod metadata;
+mod offsets;
 mod partitions;
 mod produce;
 
@@ -19,8 +22,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use strandline_wire::create_topics::{CreatableTopic, CreatableTopicConfig, Request};
-use strandline_wire::list_offsets as offsets;
-use strandline_wire::{Api, ApiKey, KafkaString};
+use strandline_wire::list_offsets as wire_offsets;
+use strandline_wire::{Api, ApiKey, KafkaString, find_coordinator, offset_fetch};
 
 use crate::broker::{Broker, PATIENCE};
 use crate::run::Run;
@@ -31,7 +34,7 @@ const SETTLE: Duration = Duration::from_secs(20);
 /// A part of the script, which needs nothing of the parts before it.
 type Part = fn(&mut Run) -> anyhow::Result<()>;
 
-const PARTS: [(&str, Part); 12] = [
+const PARTS: &[(&str, Part)] = &[
     ("cluster", cluster::run),
     ("create_topics", create_topics::run),
     ("metadata", metadata::run),
@@ -43,6 +46,9 @@ const PARTS: [(&str, Part); 12] = [
     ("administration", administration::run),
     ("partitions", partitions::run),
     ("delete_topics", delete_topics::run),
+    ("members", members::run),
+    ("offsets", offsets::run),
+    ("groups", groups::run),
     ("hostile", hostile::run),
 ];
 
@@ -122,10 +128,10 @@ fn settle(run: &mut Run, names: &[&str]) -> anyhow::Result<()> {
 /// opened the log.
 fn leads(broker: &mut Broker, name: &str) -> bool {
     let api = newest(ApiKey::ListOffsets);
-    let partition = offsets::ListOffsetsPartition { timestamp: -1, ..Default::default() };
-    let request = offsets::Request {
+    let partition = wire_offsets::ListOffsetsPartition { timestamp: -1, ..Default::default() };
+    let request = wire_offsets::Request {
         replica_id: -1,
-        topics: vec![offsets::ListOffsetsTopic {
+        topics: vec![wire_offsets::ListOffsetsTopic {
             name: text(name),
             partitions: vec![partition],
             ..Default::default()
@@ -133,7 +139,7 @@ fn leads(broker: &mut Broker, name: &str) -> bool {
         ..Default::default()
     };
     let mut leads = false;
-    broker.ask::<offsets::Response>(api, &request, PATIENCE, |_, response, _| {
+    broker.ask::<wire_offsets::Response>(api, &request, PATIENCE, |_, response, _| {
         leads = response.topics.iter().flat_map(|t| &t.partitions).all(|p| p.error_code == 0);
     });
     leads
@@ -158,4 +164,40 @@ fn wait(broker: &mut Broker, done: impl Fn(&Broker) -> bool) -> anyhow::Result<(
 /// The patience for answers that come.
 const fn patience() -> Duration {
     PATIENCE
+}
+
+/// Waits until both sides coordinate groups: Kafka makes the topic that it keeps them in when it is
+/// first asked who does.
+fn settle_groups(run: &mut Run) -> anyhow::Result<()> {
+    for broker in [&mut run.kafka, &mut run.ours] {
+        let deadline = Instant::now() + SETTLE;
+        while !coordinates(broker) {
+            if Instant::now() > deadline {
+                bail!("{} does not coordinate groups", broker.address());
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+    Ok(())
+}
+
+fn coordinates(broker: &mut Broker) -> bool {
+    let keys = vec![text("warm")];
+    let request = find_coordinator::Request { coordinator_keys: keys, ..Default::default() };
+    let mut found = false;
+    let api = newest(ApiKey::FindCoordinator);
+    broker.ask::<find_coordinator::Response>(api, &request, PATIENCE, |_, response, _| {
+        found = response.coordinators.iter().all(|one| one.error_code == 0);
+    });
+    let group = offset_fetch::OffsetFetchRequestGroup {
+        group_id: text("warm"),
+        topics: Some(Vec::new()),
+        ..Default::default()
+    };
+    let request = offset_fetch::Request { groups: vec![group], ..Default::default() };
+    let api = newest(ApiKey::OffsetFetch);
+    broker.ask::<offset_fetch::Response>(api, &request, PATIENCE, |_, response, _| {
+        found &= response.groups.iter().all(|one| one.error_code == 0);
+    });
+    found
 }

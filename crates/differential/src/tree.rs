@@ -18,7 +18,7 @@ enum Node {
 }
 
 /// What names an element among its siblings, best first.
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 13] = [
     "name",
     "topic",
     "topic_name",
@@ -29,6 +29,9 @@ const KEYS: [&str; 10] = [
     "partition",
     "index",
     "broker_id",
+    "group_id",
+    "member_id",
+    "key",
 ];
 
 /// The fields of anything that prints itself as Rust structures do.

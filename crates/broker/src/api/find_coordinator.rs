@@ -12,9 +12,12 @@ use crate::connection::Peer;
 
 const GROUP: i8 = 0;
 const TRANSACTION: i8 = 1;
+const SHARE: i8 = 2;
 
 /// From this version on there are several keys.
 const KEYS_FROM: i16 = 4;
+/// From this version on share groups are a kind of their own.
+const SHARE_FROM: i16 = 6;
 /// "No node" on the wire.
 const NO_NODE: i32 = -1;
 
@@ -37,7 +40,10 @@ pub(crate) async fn handle(
         _ => ErrorCode::INVALID_REQUEST,
     };
     let endpoint = (error == ErrorCode::NONE).then(|| broker.endpoint_for(peer));
-    let answer = |key: KafkaString| coordinator(broker, endpoint.as_ref(), error, key);
+    // In Kafka's words, which has none for success, nor for share groups before there were any.
+    let is_early = request.key_type == SHARE && version < SHARE_FROM;
+    let words = if error == ErrorCode::NONE || is_early { "" } else { message(error) };
+    let answer = |key: KafkaString| coordinator(broker, endpoint.as_ref(), (error, words), key);
     if version >= KEYS_FROM {
         let coordinators = request.coordinator_keys.into_iter().map(answer).collect();
         return Response { coordinators, ..Response::default() };
@@ -56,10 +62,15 @@ pub(crate) async fn handle(
 fn coordinator(
     broker: &Broker,
     endpoint: Option<&Endpoint>,
-    error: ErrorCode,
+    (error, words): (ErrorCode, &str),
     key: KafkaString,
 ) -> Coordinator {
-    let found = Coordinator { key, error_code: error.get(), ..Coordinator::default() };
+    let found = Coordinator {
+        key,
+        error_code: error.get(),
+        error_message: Some(text(words)),
+        ..Coordinator::default()
+    };
     match endpoint {
         Some(endpoint) => Coordinator {
             node_id: broker.node_id().get(),

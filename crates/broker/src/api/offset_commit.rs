@@ -57,7 +57,12 @@ pub(crate) async fn handle(broker: &Broker, request: Request, version: i16) -> R
         Ok(Err(error)) => Err(error_code::group(error)),
         Err(unavailable) => Err(error_code::unavailable(unavailable)),
     };
+    // As Kafka: where nothing was refused at once, a topic that comes twice is answered twice.
+    let merges = !answer.0.is_empty();
     for (position, (topic, indexes)) in asked.into_iter().zip(indexes).enumerate() {
+        if !merges {
+            answer.begin(topic);
+        }
         for (place, index) in indexes.into_iter().enumerate() {
             let code = match &outcome {
                 Ok(outcomes) => match outcomes[position][place] {
@@ -87,6 +92,7 @@ fn to_domain(
         (by_name, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)
     };
     let Some(found) = found else {
+        answer.topic(topic);
         for partition in &topic.partitions {
             answer.add(topic, partition.partition_index, unknown);
         }
@@ -117,7 +123,7 @@ fn to_commit(partition: &OffsetCommitRequestPartition) -> CommitPartition {
     }
 }
 
-/// The answer as it grows. As Kafka: what is refused at once comes first, and a topic comes once.
+/// The answer as it grows. As Kafka: what is refused at once comes first.
 #[derive(Default)]
 struct Answer(Vec<OffsetCommitResponseTopic>);
 
@@ -128,20 +134,27 @@ impl Answer {
             error_code: code.get(),
             ..OffsetCommitResponsePartition::default()
         };
-        let is_same = |known: &&mut OffsetCommitResponseTopic| {
+        self.topic(topic).partitions.push(partition);
+    }
+
+    fn topic(&mut self, topic: &OffsetCommitRequestTopic) -> &mut OffsetCommitResponseTopic {
+        let is_same = |known: &OffsetCommitResponseTopic| {
             known.name == topic.name && known.topic_id == topic.topic_id
         };
         // The last one nearly always.
-        if let Some(known) = self.0.iter_mut().rev().find(is_same) {
-            known.partitions.push(partition);
-            return;
+        match self.0.iter().rposition(is_same) {
+            Some(position) => &mut self.0[position],
+            None => self.begin(topic),
         }
+    }
+
+    fn begin(&mut self, topic: &OffsetCommitRequestTopic) -> &mut OffsetCommitResponseTopic {
         self.0.push(OffsetCommitResponseTopic {
             name: topic.name.clone(),
             topic_id: topic.topic_id,
-            partitions: vec![partition],
             ..OffsetCommitResponseTopic::default()
         });
+        self.0.last_mut().expect("it was just pushed")
     }
 
     fn into_response(self) -> Response {
