@@ -1,13 +1,23 @@
 """Consumer groups of the classic protocol, with librdkafka: members, positions, restarts."""
 
+import re
 import time
 from collections import defaultdict
 from collections.abc import Callable
 
 from broker import Broker
 from clients import QUIET, Record, admin, create_topic, delete_topic, produce
-from confluent_kafka import Consumer, ConsumerGroupState, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import (
+    OFFSET_INVALID,
+    Consumer,
+    ConsumerGroupState,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 from deadline import wait_until
+from kafka import KafkaConsumer
 
 PARTITIONS = 6
 QUICK = {"group_initial_rebalance_delay_ms": 0}
@@ -178,16 +188,26 @@ def test_a_deleted_group_stays_deleted(make_broker: Callable[..., Broker], topic
     broker = make_broker(**QUICK).start()
     create_topic(broker.bootstrap, topic_name)
     group = f"{topic_name}-group"
+    place = TopicPartition(topic_name, 0)
+
+    def position() -> int:
+        simple = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group, **QUIET})
+        try:
+            return simple.committed([place], timeout=10)[0].offset
+        finally:
+            simple.close()
+
     simple = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group, **QUIET})
     simple.commit(offsets=[TopicPartition(topic_name, 0, 7)], asynchronous=False)
-    assert committed(broker.bootstrap, group, topic_name) == {0: 7}
     simple.close()
+    assert position() == 7
     admin(broker.bootstrap).delete_consumer_groups([group])[group].result(timeout=10)
+    assert position() == OFFSET_INVALID
     broker.kill()
     broker.start()
+    assert position() == OFFSET_INVALID
     listed = admin(broker.bootstrap).list_consumer_groups().result(timeout=10)
     assert group not in [one.group_id for one in listed.valid]
-    assert committed(broker.bootstrap, group, topic_name) == {}
 
 
 def test_positions_die_with_their_topic(make_broker: Callable[..., Broker], topic_name: str) -> None:
@@ -224,3 +244,73 @@ def test_who_is_late_can_not_commit(make_broker: Callable[..., Broker], topic_na
     assert committed(broker.bootstrap, group, topic_name) == {}
     stranger.close()
     member.close()
+
+
+def test_kafka_python_resumes_where_librdkafka_stopped(make_broker: Callable[..., Broker], topic_name: str) -> None:
+    broker = make_broker(**QUICK).start()
+    create_topic(broker.bootstrap, topic_name, partitions=PARTITIONS)
+    produce(broker.bootstrap, topic_name, numbered(120))
+    group = f"{topic_name}-group"
+    member = Member(broker.bootstrap, group, topic_name)
+    poll_until([member], "all is read", lambda: len(member.records) == 120)
+    member.consumer.commit(asynchronous=False)
+    member.close()
+    produce(broker.bootstrap, topic_name, numbered(60))
+    pure = KafkaConsumer(
+        topic_name, bootstrap_servers=broker.bootstrap, group_id=group, auto_offset_reset="earliest",
+        enable_auto_commit=False, session_timeout_ms=6000, heartbeat_interval_ms=500,
+    )
+    found: set[tuple[int, int]] = set()
+    deadline = time.monotonic() + 40
+    while len(found) < 60:
+        assert time.monotonic() < deadline, f"{len(found)} records, {pure.assignment()}"
+        for records in pure.poll(timeout_ms=200).values():
+            found |= {(record.partition, record.offset) for record in records}
+    assert found == {(partition, offset) for partition in range(PARTITIONS) for offset in range(20, 30)}
+    pure.commit()
+    pure.close()
+    assert committed(broker.bootstrap, group, topic_name) == dict.fromkeys(range(PARTITIONS), 30)
+
+
+def test_kafkas_tool_describes_resets_and_deletes(
+    make_broker: Callable[..., Broker], topic_name: str, kafka_tool: Callable[..., str]
+) -> None:
+    broker = make_broker(**QUICK).start()
+    create_topic(broker.bootstrap, topic_name, partitions=2)
+    produce(broker.bootstrap, topic_name, [Record(value=b"x", partition=number % 2) for number in range(20)])
+    group = f"{topic_name}-group"
+    server = ("--bootstrap-server", broker.bootstrap)
+    read = kafka_tool(
+        "console-consumer", *server, "--topic", topic_name, "--group", group, "--from-beginning",
+        "--max-messages", "20", "--timeout-ms", "30000",
+    )
+    assert read == "x\n" * 20
+    assert group in kafka_tool("consumer-groups", *server, "--list").split()
+    described = kafka_tool("consumer-groups", *server, "--describe", "--group", group)
+    rows = [line.split()[:6] for line in described.splitlines() if line.startswith(group)]
+    assert sorted(rows) == [[group, topic_name, "0", "10", "10", "0"], [group, topic_name, "1", "10", "10", "0"]]
+    assert re.search(rf"{re.escape(group)}.*Empty", kafka_tool("consumer-groups", *server, "--describe", "--group", group, "--state"))
+    reset = ("consumer-groups", *server, "--group", group, "--reset-offsets", "--topic", topic_name)
+    kafka_tool(*reset, "--shift-by", "-3", "--execute")
+    assert committed(broker.bootstrap, group, topic_name, 2) == {0: 7, 1: 7}
+    kafka_tool("consumer-groups", *server, "--group", group, "--delete-offsets", "--topic", f"{topic_name}:1")
+    assert committed(broker.bootstrap, group, topic_name, 2) == {0: 7}
+    kafka_tool("consumer-groups", *server, "--delete", "--group", group)
+    assert group not in kafka_tool("consumer-groups", *server, "--list").split()
+
+
+def test_positions_of_a_live_group_stay_and_those_of_an_empty_one_expire(
+    make_broker: Callable[..., Broker], topic_name: str
+) -> None:
+    broker = make_broker(offsets_retention_minutes=1, offsets_retention_check_interval_ms=500, **QUICK).start()
+    create_topic(broker.bootstrap, topic_name)
+    produce(broker.bootstrap, topic_name, [Record(value=b"x")] * 5)
+    live, left = f"{topic_name}-live", f"{topic_name}-left"
+    members = [Member(broker.bootstrap, group, topic_name) for group in (live, left)]
+    poll_until(members, "both have read all", lambda: all(len(one.records) == 5 for one in members))
+    for member in members:
+        member.consumer.commit(asynchronous=False)
+    members.pop().close()
+    poll_until(members, "the empty one's are gone", lambda: committed(broker.bootstrap, left, topic_name, 1) == {}, seconds=90)
+    assert committed(broker.bootstrap, live, topic_name, 1) == {0: 5}, "nobody committed for a minute, and it is still read"
+    members[0].close()

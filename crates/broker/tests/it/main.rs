@@ -7,6 +7,7 @@ mod configuring;
 mod deletion;
 mod failures;
 mod fetching;
+mod groups;
 mod harness;
 mod oddities;
 mod producing;

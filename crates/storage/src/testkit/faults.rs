@@ -57,6 +57,8 @@ struct Plan {
     commits: Schedule<CommitFault>,
     opens: Schedule<ErrorKind>,
     reads: Schedule<ErrorKind>,
+    /// Metadata commits that were asked for.
+    commits_asked: usize,
     gates: Vec<Arc<Gate>>,
     /// Handles that died, kept until the next opening so that the engine inside sees an unclean stop.
     dead: Vec<Arc<dyn CommitLog>>,
@@ -99,6 +101,11 @@ impl Faults {
         self.plan.lock().reads.add(skip, kind);
     }
 
+    /// How many metadata commits were asked for so far.
+    pub fn commits_asked(&self) -> usize {
+        self.plan.lock().commits_asked
+    }
+
     /// From now on nothing becomes durable as far as anybody can see.
     pub fn hold(&self) {
         self.held.send_replace(true);
@@ -122,6 +129,7 @@ impl Faults {
         *self.held.borrow()
     }
 
+    /// Waits while progress is held back.
     async fn released(&self) {
         let released = self.held.subscribe().wait_for(|held| !held).await.map(drop);
         released.expect("the sender lives as long as this");

@@ -100,7 +100,12 @@ impl MetaStore for FaultyRows {
 
     fn commit(&self, batch: MetaBatch) -> BoxFuture<'_, Result<(), CommitError>> {
         Box::pin(async move {
-            let planned = self.faults.plan.lock().commits.next();
+            let planned = {
+                let mut plan = self.faults.plan.lock();
+                plan.commits_asked += 1;
+                plan.commits.next()
+            };
+            self.faults.released().await;
             match planned {
                 None => self.inner.commit(batch).await,
                 Some(CommitFault::Lose) => Err(injected(ErrorKind::Unavailable).into()),
