@@ -63,12 +63,19 @@ fn id_of(broker: &Broker, name: &str) -> KafkaUuid {
     }
 }
 
-fn commits(run: &mut Run, api: Api, group: &str) {
-    let as_member = |request, member: KafkaString, generation| offset_commit::Request {
+fn as_member(
+    request: offset_commit::Request,
+    member: KafkaString,
+    generation: i32,
+) -> offset_commit::Request {
+    offset_commit::Request {
         generation_id_or_member_epoch: generation,
         member_id: member,
         ..request
-    };
+    }
+}
+
+fn commits(run: &mut Run, api: Api, group: &str) {
     let one: &[(&str, &[Position<'_>])] = &[("t", &[(0, 5, Some("note"))])];
     run.case("a member of no group", api, |broker| {
         as_member(commit(api, broker, group, one), text("m"), 1)
@@ -113,7 +120,12 @@ fn commits(run: &mut Run, api: Api, group: &str) {
     let fetch = newest(ApiKey::OffsetFetch);
     run.case("what was kept", fetch, |_| all(fetch, &[group]));
 
-    let group = &format!("{group}-members");
+    commits_of_members(run, api, &format!("{group}-members"));
+}
+
+/// Only who is in the group commits to it.
+fn commits_of_members(run: &mut Run, api: Api, group: &str) {
+    let one: &[(&str, &[Position<'_>])] = &[("t", &[(0, 5, Some("note"))])];
     stable(run, group, "c");
     run.case("a member", api, |broker| {
         as_member(commit(api, broker, group, one), broker.member("c"), 1)
