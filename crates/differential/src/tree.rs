@@ -18,7 +18,7 @@ enum Node {
 }
 
 /// What names an element among its siblings, best first.
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 13] = [
     "name",
     "topic",
     "topic_name",
@@ -32,7 +32,6 @@ const KEYS: [&str; 14] = [
     "group_id",
     "member_id",
     "key",
-    "entity_type",
 ];
 
 /// The fields of anything that prints itself as Rust structures do.

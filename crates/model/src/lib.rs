@@ -24,7 +24,6 @@ mod limits;
 mod offset;
 mod offset_spec;
 mod producer;
-mod quota;
 mod timestamp;
 mod topic_name;
 
@@ -35,6 +34,5 @@ pub use limits::Limits;
 pub use offset::{Offset, OffsetDelta};
 pub use offset_spec::{OffsetPoint, OffsetSpec, ParseOffsetSpecError};
 pub use producer::{ProducerId, Sequence};
-pub use quota::{QuotaEntity, QuotaEntityType, QuotaError};
 pub use timestamp::Timestamp;
 pub use topic_name::{InvalidTopicName, TopicName};
