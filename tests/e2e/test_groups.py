@@ -314,3 +314,25 @@ def test_positions_of_a_live_group_stay_and_those_of_an_empty_one_expire(
     poll_until(members, "the empty one's are gone", lambda: committed(broker.bootstrap, left, topic_name, 1) == {}, seconds=90)
     assert committed(broker.bootstrap, live, topic_name, 1) == {0: 5}, "nobody committed for a minute, and it is still read"
     members[0].close()
+
+
+def test_a_cooperative_group_keeps_what_it_can_through_rebalances(make_broker: Callable[..., Broker], topic_name: str) -> None:
+    broker = make_broker(**QUICK).start()
+    create_topic(broker.bootstrap, topic_name, partitions=PARTITIONS)
+    group = f"{topic_name}-group"
+
+    def join() -> Member:
+        return Member(broker.bootstrap, group, topic_name, partition_assignment_strategy="cooperative-sticky")
+
+    members = [join(), join()]
+    poll_until(members, "two members share six partitions", shared_out(members, 3))
+    before = [one.assignment for one in members]
+    members.append(join())
+    poll_until(members, "three members share six partitions", shared_out(members, 2))
+    assert all(one.assignment <= held for one, held in zip(members, before)), "a partition moved between members that stayed"
+    before = [one.assignment for one in members]
+    members.pop().close()
+    poll_until(members, "two members take over", shared_out(members, 3))
+    assert all(held <= one.assignment for one, held in zip(members, before)), "a partition was taken away"
+    for member in members:
+        member.close()

@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 from broker import Broker, Strandline
-from clients import Record, consume, create_topic, produce
+from clients import Record, admin, consume, create_topic, produce
 from deadline import wait_until
 
 Tool = Callable[..., str]
+
+
+def node_id(broker: Broker) -> int:
+    return next(iter(admin(broker.bootstrap).list_topics(timeout=30).brokers))
 
 
 def test_a_topics_configuration_is_changed_and_described(broker: Broker, topic: str, kafka_tool: Tool) -> None:
@@ -28,7 +32,7 @@ def test_a_topics_configuration_is_changed_and_described(broker: Broker, topic: 
 
 def test_a_brokers_configuration_is_changed_for_one_and_for_all(broker: Broker, kafka_tool: Tool) -> None:
     brokers = ("--bootstrap-server", broker.bootstrap, "--entity-type", "brokers")
-    one, everyone = (*brokers, "--entity-name", "1"), (*brokers, "--entity-default")
+    one, everyone = (*brokers, "--entity-name", str(node_id(broker))), (*brokers, "--entity-default")
     kafka_tool("configs", *everyone, "--alter", "--add-config", "log.cleaner.backoff.ms=16000")
     kafka_tool("configs", *one, "--alter", "--add-config", "log.cleaner.backoff.ms=17000")
     layers = "DYNAMIC_BROKER_CONFIG:log.cleaner.backoff.ms=17000, DYNAMIC_DEFAULT_BROKER_CONFIG:log.cleaner.backoff.ms=16000"
@@ -99,7 +103,7 @@ def test_a_leader_that_leads_is_not_elected(broker: Broker, topic: str, kafka_to
 
 def test_a_partition_is_moved_to_where_it_is(broker: Broker, topic: str, kafka_tool: Tool, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
-    wanted = {"partitions": [{"topic": topic, "partition": 0, "replicas": [1]}], "version": 1}
+    wanted = {"partitions": [{"topic": topic, "partition": 0, "replicas": [node_id(broker)]}], "version": 1}
     plan.write_text(json.dumps(wanted))
     server = ("--bootstrap-server", broker.bootstrap)
     kafka_tool("reassign-partitions", *server, "--reassignment-json-file", str(plan), "--execute")
@@ -117,3 +121,10 @@ def test_the_cluster_has_an_id(broker: Broker, kafka_tool: Tool) -> None:
 def test_no_feature_is_promised(broker: Broker, kafka_tool: Tool) -> None:
     answer = kafka_tool("features", "--bootstrap-server", broker.bootstrap, "describe")
     assert not re.search(r"FinalizedVersionLevel: [1-9]", answer)
+
+
+def test_quotas_are_kept_and_described(broker: Broker, kafka_tool: Tool) -> None:
+    entity = ("--bootstrap-server", broker.bootstrap, "--entity-type", "clients", "--entity-name", "greedy")
+    kafka_tool("configs", *entity, "--alter", "--add-config", "producer_byte_rate=1024")
+    wait_until("set", lambda: "producer_byte_rate=1024.0" in kafka_tool("configs", *entity, "--describe"), seconds=30)
+    kafka_tool("configs", *entity, "--alter", "--delete-config", "producer_byte_rate")

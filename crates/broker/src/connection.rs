@@ -185,6 +185,8 @@ impl Connection {
                 reply(api, id, &api::describe_cluster::handle(broker, &self.peer, &request))
             }
             ApiKey::AlterConfigs
+            | ApiKey::AlterClientQuotas
+            | ApiKey::DescribeClientQuotas
             | ApiKey::DescribeConfigs
             | ApiKey::CreatePartitions
             | ApiKey::IncrementalAlterConfigs

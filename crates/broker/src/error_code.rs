@@ -183,7 +183,8 @@ pub(crate) fn alter_configs(error: &AlterError) -> ErrorCode {
             | DynamicError::Conflict(_),
         )
         | AlterError::ClientMetrics(ClientMetricsError::Interval(_))
-        | AlterError::UnknownClientMetrics(_) => ErrorCode::INVALID_REQUEST,
+        | AlterError::UnknownClientMetrics(_)
+        | AlterError::Quota(_) => ErrorCode::INVALID_REQUEST,
         AlterError::TopicName(_) => ErrorCode::INVALID_TOPIC_EXCEPTION,
         AlterError::UnknownTopic(_) => ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
         AlterError::NotAList(_)

@@ -25,6 +25,10 @@ pub struct Snapshot {
     pub listeners: Vec<ListenerStats>,
     /// Clients that ask where to connect and never arrive.
     pub clients_stranded: u64,
+    /// Positions that groups have committed.
+    pub offsets_committed: u64,
+    /// Positions that are gone: deleted, expired, or with their topic.
+    pub offsets_removed: u64,
     /// Each topic.
     pub topics: Vec<TopicStats>,
     /// Each storage engine in use.

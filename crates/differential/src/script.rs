@@ -16,6 +16,7 @@ mod metadata;
 mod offsets;
 mod partitions;
 mod produce;
+mod quotas;
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -44,6 +45,7 @@ const PARTS: &[(&str, Part)] = &[
     ("configs", configs::run),
     ("alter_configs", alter_configs::run),
     ("administration", administration::run),
+    ("quotas", quotas::run),
     ("partitions", partitions::run),
     ("delete_topics", delete_topics::run),
     ("members", members::run),

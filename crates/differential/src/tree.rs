@@ -18,7 +18,7 @@ enum Node {
 }
 
 /// What names an element among its siblings, best first.
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "name",
     "topic",
     "topic_name",
@@ -32,6 +32,7 @@ const KEYS: [&str; 13] = [
     "group_id",
     "member_id",
     "key",
+    "entity_type",
 ];
 
 /// The fields of anything that prints itself as Rust structures do.

@@ -24,6 +24,7 @@ mod limits;
 mod offset;
 mod offset_spec;
 mod producer;
+mod quota;
 mod timestamp;
 mod topic_name;
 
@@ -34,5 +35,6 @@ pub use limits::Limits;
 pub use offset::{Offset, OffsetDelta};
 pub use offset_spec::{OffsetPoint, OffsetSpec, ParseOffsetSpecError};
 pub use producer::{ProducerId, Sequence};
+pub use quota::{QuotaEntity, QuotaEntityType, QuotaError};
 pub use timestamp::Timestamp;
 pub use topic_name::{InvalidTopicName, TopicName};

@@ -68,6 +68,10 @@ pub enum ApiKey {
     ListPartitionReassignments = 46,
     /// Forgets how far a group has read.
     OffsetDelete = 47,
+    /// Describes quotas of clients.
+    DescribeClientQuotas = 48,
+    /// Changes quotas of clients.
+    AlterClientQuotas = 49,
     /// Describes the cluster.
     DescribeCluster = 60,
     /// Describes the producers of partitions.
@@ -118,7 +122,7 @@ const fn row(key: ApiKey, min_version: i16, max_version: i16, flexible_from: i16
     ServedApi { key, advertised_from: min_version, min_version, max_version, flexible_from }
 }
 
-static SERVED: [ServedApi; 34] = [
+static SERVED: [ServedApi; 36] = [
     // Versions 0 to 2 are named, not served: librdkafka takes a broker without them for one that
     // knows no compression and silently stops compressing (KAFKA-18659). Kafka does the same.
     ServedApi { advertised_from: 0, ..row(ApiKey::Produce, 3, 13, 9) },
@@ -152,6 +156,8 @@ static SERVED: [ServedApi; 34] = [
     row(ApiKey::ListPartitionReassignments, 0, 0, 0),
     // No version of it is flexible.
     row(ApiKey::OffsetDelete, 0, 0, 1),
+    row(ApiKey::DescribeClientQuotas, 0, 1, 1),
+    row(ApiKey::AlterClientQuotas, 0, 1, 1),
     row(ApiKey::DescribeCluster, 0, 2, 0),
     row(ApiKey::DescribeProducers, 0, 0, 0),
     row(ApiKey::ListConfigResources, 0, 1, 0),
@@ -223,6 +229,8 @@ impl ApiKey {
             Self::AlterPartitionReassignments => "AlterPartitionReassignments",
             Self::ListPartitionReassignments => "ListPartitionReassignments",
             Self::DescribeProducers => "DescribeProducers",
+            Self::DescribeClientQuotas => "DescribeClientQuotas",
+            Self::AlterClientQuotas => "AlterClientQuotas",
             Self::DescribeTopicPartitions => "DescribeTopicPartitions",
         }
     }

@@ -43,12 +43,13 @@ pub use frame::{
 };
 pub use kacrab_protocol::{KafkaString, KafkaUuid};
 pub use message::{
-    Message, Request, alter_configs, alter_partition_reassignments, alter_replica_log_dirs,
-    api_versions, consumer_group_describe, create_partitions, create_topics, delete_groups,
-    delete_records, delete_topics, describe_cluster, describe_configs, describe_groups,
-    describe_log_dirs, describe_producers, describe_topic_partitions, elect_leaders,
-    find_coordinator, heartbeat, incremental_alter_configs, init_producer_id, join_group,
-    leave_group, list_config_resources, list_groups, list_offsets, list_partition_reassignments,
-    metadata, offset_commit, offset_delete, offset_fetch, offset_for_leader_epoch, sync_group,
+    Message, Request, alter_client_quotas, alter_configs, alter_partition_reassignments,
+    alter_replica_log_dirs, api_versions, consumer_group_describe, create_partitions,
+    create_topics, delete_groups, delete_records, delete_topics, describe_client_quotas,
+    describe_cluster, describe_configs, describe_groups, describe_log_dirs, describe_producers,
+    describe_topic_partitions, elect_leaders, find_coordinator, heartbeat,
+    incremental_alter_configs, init_producer_id, join_group, leave_group, list_config_resources,
+    list_groups, list_offsets, list_partition_reassignments, metadata, offset_commit,
+    offset_delete, offset_fetch, offset_for_leader_epoch, sync_group,
 };
 pub use topic::{Leader, NodeEndpoint, TopicRef, topic_id_from_wire, topic_id_to_wire};

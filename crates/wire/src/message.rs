@@ -15,9 +15,9 @@ use bytes::{Bytes, BytesMut};
 use crate::{ApiKey, DecodeError, EncodeError};
 
 pub use admin::{
-    alter_configs, alter_partition_reassignments, alter_replica_log_dirs, delete_records,
-    describe_log_dirs, describe_producers, elect_leaders, incremental_alter_configs,
-    list_config_resources, list_partition_reassignments,
+    alter_client_quotas, alter_configs, alter_partition_reassignments, alter_replica_log_dirs,
+    delete_records, describe_client_quotas, describe_log_dirs, describe_producers, elect_leaders,
+    incremental_alter_configs, list_config_resources, list_partition_reassignments,
 };
 
 /// A message that the generated codec reads and writes.
@@ -109,6 +109,8 @@ messages! {
     AlterPartitionReassignments: alter_partition_reassignments::Request => alter_partition_reassignments::Response;
     ListPartitionReassignments: list_partition_reassignments::Request => list_partition_reassignments::Response;
     DescribeProducers: describe_producers::Request => describe_producers::Response;
+    DescribeClientQuotas: describe_client_quotas::Request => describe_client_quotas::Response;
+    AlterClientQuotas: alter_client_quotas::Request => alter_client_quotas::Response;
     AlterConfigs: alter_configs::Request => alter_configs::Response;
     DescribeTopicPartitions:
         describe_topic_partitions::Request => describe_topic_partitions::Response;

@@ -1,12 +1,14 @@
 //! Changing what is set of a topic, a broker, a group or a subscription to the metrics of clients.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use strandline_model::config::{
     Alteration, ClientMetricsError, DynamicError, DynamicLayer, GroupConfigError, NotAList,
     Overrides, Scope, SetError, alter,
 };
-use strandline_model::{InvalidTopicName, TopicName};
+use strandline_model::{InvalidTopicName, QuotaEntity, QuotaEntityType, QuotaError, TopicName};
 use strandline_storage::StorageError;
 
 use super::{Owner, Texts};
@@ -70,6 +72,8 @@ pub(crate) enum AlterError {
     ClientMetrics(ClientMetricsError),
     #[error("Unknown client metrics configuration: {0}")]
     UnknownClientMetrics(String),
+    #[error("{0}")]
+    Quota(#[from] QuotaError),
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
@@ -140,6 +144,40 @@ impl Broker {
             }
             ConfigResource::Unknown(number, _) => Err(AlterError::UnknownResource(number)),
         }
+    }
+
+    /// Changes quotas of `entity`: sets each to its number, or forgets it.
+    pub(crate) async fn alter_client_quotas(
+        self: &Arc<Self>,
+        entity: QuotaEntity,
+        ops: BTreeMap<String, Option<f64>>,
+        validate_only: bool,
+    ) -> Result<(), AlterError> {
+        if let Some(Some(address)) = entity.name(QuotaEntityType::Ip)
+            && address.parse::<IpAddr>().is_err()
+        {
+            return Err(QuotaError::Address(address.to_owned()).into());
+        }
+        let broker = Arc::clone(self);
+        let altered = async move {
+            let configs = broker.configs();
+            let permit = configs.changing.acquire().await.expect("the semaphore is never closed");
+            let mut texts = configs.of(&Owner::ClientQuota(entity.clone()));
+            for (key, value) in ops {
+                match value {
+                    Some(value) => {
+                        entity.check(&key, value)?;
+                        texts.insert(key, value.to_string());
+                    }
+                    None => drop(texts.remove(&key)),
+                }
+            }
+            let owner = Owner::ClientQuota(entity);
+            let committed = broker.commit_unless(validate_only, owner, texts).await;
+            drop(permit);
+            committed
+        };
+        self.to_the_end("alter client quotas", altered).await?
     }
 
     async fn commit_unless(

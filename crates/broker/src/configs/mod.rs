@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
+use strandline_model::QuotaEntity;
 use strandline_storage::{CommitError, MetaBatch, MetaStore, StorageError, Table};
 use tokio::sync::Semaphore;
 
@@ -65,7 +66,10 @@ impl DynamicConfigs {
     pub(crate) fn groups(&self) -> Vec<String> {
         let group = |owner: &Owner| match owner {
             Owner::Group(name) => Some(name.clone()),
-            Owner::AllBrokers | Owner::Broker(_) | Owner::ClientMetrics(_) => None,
+            Owner::AllBrokers
+            | Owner::Broker(_)
+            | Owner::ClientMetrics(_)
+            | Owner::ClientQuota(_) => None,
         };
         self.set.read().keys().filter_map(group).collect()
     }
@@ -74,9 +78,21 @@ impl DynamicConfigs {
     pub(crate) fn client_metrics(&self) -> Vec<String> {
         let subscription = |owner: &Owner| match owner {
             Owner::ClientMetrics(name) => Some(name.clone()),
-            Owner::AllBrokers | Owner::Broker(_) | Owner::Group(_) => None,
+            Owner::AllBrokers | Owner::Broker(_) | Owner::Group(_) | Owner::ClientQuota(_) => None,
         };
         self.set.read().keys().filter_map(subscription).collect()
+    }
+
+    /// All quotas, by whom they are for.
+    pub(crate) fn client_quotas(&self) -> Vec<(QuotaEntity, BTreeMap<String, f64>)> {
+        let set = self.set.read();
+        let quotas = set.iter().filter_map(|(owner, texts)| match owner {
+            Owner::ClientQuota(entity) => Some((entity.clone(), numbers(texts))),
+            Owner::AllBrokers | Owner::Broker(_) | Owner::ClientMetrics(_) | Owner::Group(_) => {
+                None
+            }
+        });
+        quotas.collect()
     }
 
     /// Commits `texts` as all that is set of `owner`. The caller holds the permit of `changing`.
@@ -101,4 +117,10 @@ impl DynamicConfigs {
         }
         Ok(())
     }
+}
+
+/// Quotas as they were kept. One that is no number, after a downgrade, counts as unset.
+fn numbers(texts: &Texts) -> BTreeMap<String, f64> {
+    let number = |(key, text): (&String, &String)| Some((key.clone(), text.parse().ok()?));
+    texts.iter().filter_map(number).collect()
 }

@@ -8,21 +8,24 @@
 //! | --- | --- | --- |
 //! | configuration | kind u8 (Kafka's number of the resource type), name | version u8 = 1, map of texts |
 //!
-//! The name is a broker's id, empty for all brokers, or that of the group or subscription. There is
-//! no row where nothing is set.
+//! The name is a broker's id, empty for all brokers, or that of the group or subscription. For quotas
+//! (kind 255) it is, for each type of entity: the type's text, u8 1 for a name or 0 for everybody, the
+//! name's text; the values are numbers as text. There is no row where nothing is set.
 
 use std::collections::BTreeMap;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use strandline_model::NodeId;
+use strandline_model::{NodeId, QuotaEntity};
 
-use crate::row_codec::{RowError, check_version, put_texts, take_texts};
+use crate::row_codec::{RowError, check_version, put_text, put_texts, take_text, take_texts};
 
 const VERSION: u8 = 1;
 
 const BROKER: u8 = 4;
 const CLIENT_METRICS: u8 = 16;
 const GROUP: u8 = 32;
+/// Quotas are no resource of Kafka's, so this number is ours.
+const CLIENT_QUOTA: u8 = 255;
 
 /// Whose configuration a row holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,26 +38,41 @@ pub(crate) enum Owner {
     ClientMetrics(String),
     /// A group, of any kind; it need not exist.
     Group(String),
+    /// The quotas of users, clients or addresses.
+    ClientQuota(QuotaEntity),
 }
 
 impl Owner {
     /// The key of the row.
     pub(super) fn key(&self) -> Bytes {
-        let (kind, name) = match self {
-            Self::AllBrokers => (BROKER, String::new()),
-            Self::Broker(id) => (BROKER, id.to_string()),
-            Self::ClientMetrics(name) => (CLIENT_METRICS, name.clone()),
-            Self::Group(name) => (GROUP, name.clone()),
+        let mut key = BytesMut::new();
+        let mut put = |kind: u8, name: &[u8]| {
+            key.put_u8(kind);
+            key.put_slice(name);
         };
-        let mut key = BytesMut::with_capacity(1 + name.len());
-        key.put_u8(kind);
-        key.put_slice(name.as_bytes());
+        match self {
+            Self::AllBrokers => put(BROKER, &[]),
+            Self::Broker(id) => put(BROKER, id.to_string().as_bytes()),
+            Self::ClientMetrics(name) => put(CLIENT_METRICS, name.as_bytes()),
+            Self::Group(name) => put(GROUP, name.as_bytes()),
+            Self::ClientQuota(entity) => {
+                key.put_u8(CLIENT_QUOTA);
+                for (kind, name) in entity.iter() {
+                    put_text(&mut key, kind.name());
+                    key.put_u8(u8::from(name.is_some()));
+                    put_text(&mut key, name.unwrap_or_default());
+                }
+            }
+        }
         key.freeze()
     }
 
     /// The owner of a row.
     pub(super) fn of_key(key: &[u8]) -> Result<Self, RowError> {
         let (kind, name) = key.split_first().ok_or(RowError::Damaged)?;
+        if *kind == CLIENT_QUOTA {
+            return quota_entity(name).map(Self::ClientQuota);
+        }
         let name = std::str::from_utf8(name).map_err(|_| RowError::Damaged)?;
         match *kind {
             BROKER if name.is_empty() => Ok(Self::AllBrokers),
@@ -67,6 +85,18 @@ impl Owner {
             _ => Err(RowError::Damaged),
         }
     }
+}
+
+fn quota_entity(name: &[u8]) -> Result<QuotaEntity, RowError> {
+    let mut bytes = Bytes::copy_from_slice(name);
+    let mut entries = Vec::new();
+    while bytes.has_remaining() {
+        let kind = take_text(&mut bytes)?;
+        let is_named = bytes.try_get_u8().map_err(|_| RowError::Damaged)? == 1;
+        let name = take_text(&mut bytes)?;
+        entries.push((kind, is_named.then_some(name)));
+    }
+    QuotaEntity::new(entries).map_err(|_| RowError::Damaged)
 }
 
 /// The value of the row.
@@ -96,6 +126,13 @@ mod tests {
             Owner::ClientMetrics("m".to_owned()),
             Owner::Group("größe".to_owned()),
             Owner::Group(String::new()),
+            Owner::ClientQuota(
+                QuotaEntity::new([
+                    ("user".to_owned(), None),
+                    ("client-id".to_owned(), Some("c".to_owned())),
+                ])
+                .expect("good"),
+            ),
         ] {
             assert_eq!(Owner::of_key(&owner.key()), Ok(owner));
         }

@@ -2,9 +2,10 @@
 
 use bytes::BytesMut;
 use strandline_wire::{
-    Api, ApiKey, alter_configs, alter_partition_reassignments, alter_replica_log_dirs,
-    create_partitions, delete_records, describe_configs, describe_log_dirs, describe_producers,
-    elect_leaders, incremental_alter_configs, list_config_resources, list_partition_reassignments,
+    Api, ApiKey, alter_client_quotas, alter_configs, alter_partition_reassignments,
+    alter_replica_log_dirs, create_partitions, delete_records, describe_client_quotas,
+    describe_configs, describe_log_dirs, describe_producers, elect_leaders,
+    incremental_alter_configs, list_config_resources, list_partition_reassignments,
 };
 
 use super::{Connection, Disconnect, decode, reply};
@@ -68,6 +69,14 @@ impl Connection {
             ApiKey::CreatePartitions => {
                 let request: create_partitions::Request = decode(body, api)?;
                 reply(api, id, &api::create_partitions::handle(broker, request).await)
+            }
+            ApiKey::DescribeClientQuotas => {
+                let request: describe_client_quotas::Request = decode(body, api)?;
+                reply(api, id, &api::describe_client_quotas::handle(broker, &request))
+            }
+            ApiKey::AlterClientQuotas => {
+                let request: alter_client_quotas::Request = decode(body, api)?;
+                reply(api, id, &api::alter_client_quotas::handle(broker, request).await)
             }
             other => unreachable!("{other} is answered elsewhere"),
         };

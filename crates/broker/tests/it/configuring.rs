@@ -1,9 +1,12 @@
 //! Configuration that changes while the broker runs: in effect when the answer comes, and kept.
 
 use strandline_storage::testkit::faults::CommitFault;
-use strandline_wire::{ErrorCode, incremental_alter_configs, list_config_resources};
+use strandline_wire::{
+    ErrorCode, alter_client_quotas, describe_client_quotas, incremental_alter_configs,
+    list_config_resources,
+};
 
-use crate::harness::{TestBroker, batch, text};
+use crate::harness::{Client, TestBroker, batch, text};
 
 const TOPIC: i8 = 2;
 const BROKER: i8 = 4;
@@ -171,4 +174,68 @@ async fn a_topics_engine_stays_what_it_was() {
     let code = client.alter_config(TOPIC, "t", SET, ("storage.engine", "memory")).await;
     assert_eq!(code, ErrorCode::INVALID_CONFIG.get());
     assert_eq!(client.alter_config(TOPIC, "t", SET, ("storage.engine", "file")).await, 0);
+}
+
+fn quota(client: Option<&str>, key: &str, value: Option<f64>) -> alter_client_quotas::Request {
+    let entity = alter_client_quotas::EntityData {
+        entity_type: text("client-id"),
+        entity_name: client.map(text),
+        ..Default::default()
+    };
+    let op = alter_client_quotas::OpData {
+        key: text(key),
+        value: value.unwrap_or_default(),
+        remove: value.is_none(),
+        ..Default::default()
+    };
+    let entry = alter_client_quotas::EntryData {
+        entity: vec![entity],
+        ops: vec![op],
+        ..Default::default()
+    };
+    alter_client_quotas::Request { entries: vec![entry], ..Default::default() }
+}
+
+/// The names and values of all quotas of clients.
+async fn quotas(client: &mut Client) -> Vec<(Option<String>, String, f64)> {
+    let component = describe_client_quotas::ComponentData {
+        entity_type: text("client-id"),
+        match_type: 2,
+        ..Default::default()
+    };
+    let request =
+        describe_client_quotas::Request { components: vec![component], ..Default::default() };
+    let response = client.ask(1, &request).await;
+    let mut told = Vec::new();
+    for entry in response.entries.unwrap() {
+        let name = entry.entity[0].entity_name.as_ref().map(|name| name.as_str().to_owned());
+        for value in entry.values {
+            told.push((name.clone(), value.key.as_str().to_owned(), value.value));
+        }
+    }
+    told
+}
+
+#[tokio::test]
+async fn quotas_are_kept_and_told() {
+    let house = TestBroker::start().await;
+    let mut client = house.connect();
+    for (name, key, value, code) in [
+        (Some("c"), "producer_byte_rate", Some(1024.0), 0),
+        (None, "request_percentage", Some(0.25), 0),
+        (Some("c"), "producer_byte_rate", Some(0.5), ErrorCode::INVALID_REQUEST.get()),
+        (Some("c"), "no.such", Some(1.0), ErrorCode::INVALID_REQUEST.get()),
+        (Some("c"), "no.such", None, 0),
+    ] {
+        let response = client.ask(1, &quota(name, key, value)).await;
+        assert_eq!(response.entries[0].error_code, code, "{key} {value:?}");
+    }
+    let again = house.restart().await;
+    let mut client = again.connect();
+    let rate = "producer_byte_rate".to_owned();
+    let percentage = "request_percentage".to_owned();
+    let expected = [(None, percentage, 0.25), (Some("c".to_owned()), rate.clone(), 1024.0)];
+    assert_eq!(quotas(&mut client).await, expected);
+    assert_eq!(client.ask(1, &quota(Some("c"), &rate, None)).await.entries[0].error_code, 0);
+    assert_eq!(quotas(&mut client).await.len(), 1);
 }

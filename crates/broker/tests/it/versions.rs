@@ -1,13 +1,14 @@
 //! Every advertised version of every API is answered.
 
 use strandline_wire::{
-    Request, alter_configs, alter_partition_reassignments, alter_replica_log_dirs, api_versions,
-    create_partitions, create_topics, delete_groups, delete_records, delete_topics,
-    describe_cluster, describe_configs, describe_groups, describe_log_dirs, describe_producers,
-    describe_topic_partitions, elect_leaders, fetch, find_coordinator, heartbeat,
-    incremental_alter_configs, init_producer_id, join_group, leave_group, list_config_resources,
-    list_groups, list_offsets, list_partition_reassignments, metadata, offset_commit,
-    offset_delete, offset_fetch, offset_for_leader_epoch, produce, served, sync_group,
+    Request, alter_client_quotas, alter_configs, alter_partition_reassignments,
+    alter_replica_log_dirs, api_versions, create_partitions, create_topics, delete_groups,
+    delete_records, delete_topics, describe_client_quotas, describe_cluster, describe_configs,
+    describe_groups, describe_log_dirs, describe_producers, describe_topic_partitions,
+    elect_leaders, fetch, find_coordinator, heartbeat, incremental_alter_configs, init_producer_id,
+    join_group, leave_group, list_config_resources, list_groups, list_offsets,
+    list_partition_reassignments, metadata, offset_commit, offset_delete, offset_fetch,
+    offset_for_leader_epoch, produce, served, sync_group,
 };
 
 use crate::harness::{Client, TestBroker, batch, fetch_request, produce_request, text};
@@ -122,6 +123,8 @@ async fn administration(client: &mut Client, tried: &mut usize) {
         incremental_alter_configs::Request { resources: vec![resource], ..Default::default() };
     in_every_version(client, tried, &request).await;
     in_every_version(client, tried, &list_config_resources::Request::default()).await;
+    in_every_version(client, tried, &describe_client_quotas::Request::default()).await;
+    in_every_version(client, tried, &alter_client_quotas::Request::default()).await;
     in_every_version(client, tried, &delete_records::Request::default()).await;
     in_every_version(client, tried, &alter_replica_log_dirs::Request::default()).await;
     in_every_version(client, tried, &describe_log_dirs::Request::default()).await;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use strandline_broker::{ApiMetrics, Broker, ClientStatus, TopicStatus};
+use strandline_broker::{ApiMetrics, Broker, ClientStatus, Counter, Metrics, TopicStatus};
 use strandline_console::{
     ApiStats, Check, Client, Durations, ErrorCount, ListenerStats, PartitionStats, Snapshot,
     Status, StorageStats, TopicStats,
@@ -102,6 +102,9 @@ impl Status for BrokerStatus {
             let metrics = broker.metrics();
             metrics.connections_opened.get().saturating_sub(metrics.connections_closed.get())
         });
+        let counted = |counter: fn(&Metrics) -> &Counter| {
+            broker.map_or(0, |broker| counter(broker.metrics()).get())
+        };
         Snapshot {
             version: env!("CARGO_PKG_VERSION"),
             revision: None,
@@ -111,6 +114,8 @@ impl Status for BrokerStatus {
             apis: broker.map(|broker| apis(broker)).unwrap_or_default(),
             listeners: vec![ListenerStats { listener: self.listener.clone(), connections }],
             clients_stranded: broker.map_or(0, |broker| broker.stranded_client_count() as u64),
+            offsets_committed: counted(|metrics| &metrics.offsets_committed),
+            offsets_removed: counted(|metrics| &metrics.offsets_removed),
             topics: broker.map_or_else(Vec::new, |broker| {
                 broker.topics().into_iter().map(topic_stats).collect()
             }),

@@ -43,7 +43,11 @@ fn encode_requests(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {
         .map(|listener| ([("listener", listener.listener.as_str())], listener.connections));
     to.gauges("strandline_connections", "Connections that are open", connections)?;
     let help = "Clients that ask where to connect and never arrive";
-    to.gauge("strandline_clients_stranded", help, Some(now.clients_stranded))
+    to.gauge("strandline_clients_stranded", help, Some(now.clients_stranded))?;
+    let help = "Positions that groups have committed";
+    to.counter("strandline_group_offsets_committed", help, Some(now.offsets_committed))?;
+    let help = "Positions of groups that are gone: deleted, expired, or with their topic";
+    to.counter("strandline_group_offsets_removed", help, Some(now.offsets_removed))
 }
 
 fn encode_topics(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {

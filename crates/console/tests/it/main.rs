@@ -73,6 +73,8 @@ fn snapshot() -> Snapshot {
         apis: Vec::new(),
         listeners: Vec::new(),
         clients_stranded: 0,
+        offsets_committed: 12,
+        offsets_removed: 3,
         topics: Vec::new(),
         storage: Vec::new(),
     }

@@ -88,6 +88,8 @@ async fn every_scraper_reads_the_plain_format() {
         r#"strandline_request_duration_seconds_count{request="Produce"} 7"#,
         r#"strandline_request_duration_seconds_sum{request="Produce"} 20.5"#,
         r#"strandline_connections{listener="PLAINTEXT"} 4"#,
+        "strandline_group_offsets_committed_total 12",
+        "strandline_group_offsets_removed_total 3",
         r#"strandline_topic_received_bytes_total{topic="orders"} 1000"#,
         r#"strandline_topic_received_records_total{topic="orders"} 15"#,
         r#"strandline_topic_sent_bytes_total{topic="orders"} 500"#,

@@ -6,14 +6,15 @@ use std::fs;
 use bytes::{BufMut as _, BytesMut};
 use strandline_model::ByteCount;
 use strandline_wire::{
-    Api, ApiKey, Arrival, DecodeError, FrameLimits, Message, alter_configs,
+    Api, ApiKey, Arrival, DecodeError, FrameLimits, Message, alter_client_quotas, alter_configs,
     alter_partition_reassignments, alter_replica_log_dirs, api_versions, consumer_group_describe,
     create_partitions, create_topics, delete_groups, delete_records, delete_topics,
-    describe_cluster, describe_configs, describe_groups, describe_log_dirs, describe_producers,
-    describe_topic_partitions, elect_leaders, fetch, find_coordinator, heartbeat,
-    incremental_alter_configs, init_producer_id, join_group, leave_group, list_config_resources,
-    list_groups, list_offsets, list_partition_reassignments, metadata, next_request, offset_commit,
-    offset_delete, offset_fetch, offset_for_leader_epoch, produce, served, sync_group,
+    describe_client_quotas, describe_cluster, describe_configs, describe_groups, describe_log_dirs,
+    describe_producers, describe_topic_partitions, elect_leaders, fetch, find_coordinator,
+    heartbeat, incremental_alter_configs, init_producer_id, join_group, leave_group,
+    list_config_resources, list_groups, list_offsets, list_partition_reassignments, metadata,
+    next_request, offset_commit, offset_delete, offset_fetch, offset_for_leader_epoch, produce,
+    served, sync_group,
 };
 
 use super::{Target, kind_of, magnitude};
@@ -117,6 +118,8 @@ fn body_kind(api: Api, body: BytesMut) -> String {
             again::<list_partition_reassignments::Request>(api, body)
         }
         ApiKey::DescribeProducers => again::<describe_producers::Request>(api, body),
+        ApiKey::DescribeClientQuotas => again::<describe_client_quotas::Request>(api, body),
+        ApiKey::AlterClientQuotas => again::<alter_client_quotas::Request>(api, body),
         ApiKey::DescribeTopicPartitions => again::<describe_topic_partitions::Request>(api, body),
         ApiKey::DeleteRecords => again::<delete_records::Request>(api, body),
         ApiKey::ConsumerGroupDescribe => again::<consumer_group_describe::Request>(api, body),

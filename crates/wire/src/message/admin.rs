@@ -102,3 +102,24 @@ pub mod describe_producers {
         DescribeProducersResponseData as Response, PartitionResponse, ProducerState, TopicResponse,
     };
 }
+
+/// Describes quotas of clients.
+pub mod describe_client_quotas {
+    pub use kacrab_protocol::generated::describe_client_quotas_request::{
+        ComponentData, DescribeClientQuotasRequestData as Request,
+    };
+    pub use kacrab_protocol::generated::describe_client_quotas_response::{
+        DescribeClientQuotasResponseData as Response, EntityData, EntryData, ValueData,
+    };
+}
+
+/// Changes quotas of clients.
+pub mod alter_client_quotas {
+    pub use kacrab_protocol::generated::alter_client_quotas_request::{
+        AlterClientQuotasRequestData as Request, EntityData, EntryData, OpData,
+    };
+    pub use kacrab_protocol::generated::alter_client_quotas_response::{
+        AlterClientQuotasResponseData as Response, EntityData as ResponseEntity,
+        EntryData as ResponseEntry,
+    };
+}

@@ -3,14 +3,14 @@
 use bytes::BytesMut;
 use proptest::prelude::*;
 use strandline_wire::{
-    Api, ApiKey, DecodeError, Message, alter_configs, alter_partition_reassignments,
-    alter_replica_log_dirs, api_versions, create_partitions, create_topics, delete_groups,
-    delete_records, delete_topics, describe_cluster, describe_configs, describe_groups,
-    describe_log_dirs, describe_producers, describe_topic_partitions, elect_leaders, fetch,
-    find_coordinator, heartbeat, incremental_alter_configs, init_producer_id, join_group,
-    leave_group, list_config_resources, list_groups, list_offsets, list_partition_reassignments,
-    metadata, offset_commit, offset_delete, offset_fetch, offset_for_leader_epoch, produce, served,
-    sync_group,
+    Api, ApiKey, DecodeError, Message, alter_client_quotas, alter_configs,
+    alter_partition_reassignments, alter_replica_log_dirs, api_versions, create_partitions,
+    create_topics, delete_groups, delete_records, delete_topics, describe_client_quotas,
+    describe_cluster, describe_configs, describe_groups, describe_log_dirs, describe_producers,
+    describe_topic_partitions, elect_leaders, fetch, find_coordinator, heartbeat,
+    incremental_alter_configs, init_producer_id, join_group, leave_group, list_config_resources,
+    list_groups, list_offsets, list_partition_reassignments, metadata, offset_commit,
+    offset_delete, offset_fetch, offset_for_leader_epoch, produce, served, sync_group,
 };
 
 /// Decodes a request body as the broker does.
@@ -52,6 +52,8 @@ pub(crate) fn decode(body: BytesMut, api: Api) -> Result<(), DecodeError> {
         ApiKey::ListPartitionReassignments => generated::<list_partition_reassignments::Request>,
         ApiKey::DescribeProducers => generated::<describe_producers::Request>,
         ApiKey::DeleteRecords => generated::<delete_records::Request>,
+        ApiKey::DescribeClientQuotas => generated::<describe_client_quotas::Request>,
+        ApiKey::AlterClientQuotas => generated::<alter_client_quotas::Request>,
         ApiKey::DescribeTopicPartitions => generated::<describe_topic_partitions::Request>,
         other @ ApiKey::ConsumerGroupDescribe => unreachable!("{other} is not served"),
     };

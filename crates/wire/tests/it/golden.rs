@@ -11,10 +11,10 @@ use std::path::Path;
 use bytes::{Buf, Bytes, BytesMut};
 use strandline_model::ByteCount;
 use strandline_wire::{
-    Api, ApiKey, Arrival, FrameLimits, Message, RequestHeader, alter_configs,
+    Api, ApiKey, Arrival, FrameLimits, Message, RequestHeader, alter_client_quotas, alter_configs,
     alter_partition_reassignments, alter_replica_log_dirs, api_versions, create_partitions,
-    create_topics, delete_groups, delete_records, delete_topics, describe_cluster,
-    describe_configs, describe_groups, describe_log_dirs, describe_producers,
+    create_topics, delete_groups, delete_records, delete_topics, describe_client_quotas,
+    describe_cluster, describe_configs, describe_groups, describe_log_dirs, describe_producers,
     describe_topic_partitions, elect_leaders, fetch, find_coordinator, heartbeat,
     incremental_alter_configs, init_producer_id, join_group, leave_group, list_config_resources,
     list_groups, list_offsets, list_partition_reassignments, metadata, next_request, offset_commit,
@@ -107,6 +107,8 @@ fn rewrite_request(header: &RequestHeader, body: BytesMut) -> BytesMut {
         ApiKey::ListPartitionReassignments => generated::<list_partition_reassignments::Request>,
         ApiKey::DescribeProducers => generated::<describe_producers::Request>,
         ApiKey::DeleteRecords => generated::<delete_records::Request>,
+        ApiKey::DescribeClientQuotas => generated::<describe_client_quotas::Request>,
+        ApiKey::AlterClientQuotas => generated::<alter_client_quotas::Request>,
         ApiKey::DescribeTopicPartitions => generated::<describe_topic_partitions::Request>,
         other @ ApiKey::ConsumerGroupDescribe => unreachable!("{other} is not served"),
     };
@@ -164,6 +166,8 @@ fn rewrite_response(api: Api, frame: Bytes) -> BytesMut {
         ApiKey::ListPartitionReassignments => generated::<list_partition_reassignments::Response>,
         ApiKey::DescribeProducers => generated::<describe_producers::Response>,
         ApiKey::DeleteRecords => generated::<delete_records::Response>,
+        ApiKey::DescribeClientQuotas => generated::<describe_client_quotas::Response>,
+        ApiKey::AlterClientQuotas => generated::<alter_client_quotas::Response>,
         ApiKey::DescribeTopicPartitions => generated::<describe_topic_partitions::Response>,
         other @ ApiKey::ConsumerGroupDescribe => unreachable!("{other} is not served"),
     };
