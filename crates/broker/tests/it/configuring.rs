@@ -1,9 +1,11 @@
 //! Configuration that changes while the broker runs: in effect when the answer comes, and kept.
 
+use std::collections::BTreeMap;
+
 use strandline_storage::testkit::faults::CommitFault;
 use strandline_wire::{
-    ErrorCode, alter_client_quotas, describe_client_quotas, incremental_alter_configs,
-    list_config_resources,
+    ErrorCode, alter_client_quotas, alter_configs, describe_client_quotas,
+    incremental_alter_configs, list_config_resources,
 };
 
 use crate::harness::{Client, TestBroker, batch, text};
@@ -238,4 +240,51 @@ async fn quotas_are_kept_and_told() {
     assert_eq!(quotas(&mut client).await, expected);
     assert_eq!(client.ask(1, &quota(Some("c"), &rate, None)).await.entries[0].error_code, 0);
     assert_eq!(quotas(&mut client).await.len(), 1);
+}
+
+/// Replaces all that is set on topic `t`: the error code.
+async fn replace(client: &mut Client, configs: &BTreeMap<String, String>) -> i16 {
+    let config = |(name, value): (&String, &String)| alter_configs::AlterableConfig {
+        name: text(name),
+        value: Some(text(value)),
+        ..Default::default()
+    };
+    let resource = alter_configs::AlterConfigsResource {
+        resource_type: TOPIC,
+        resource_name: text("t"),
+        configs: configs.iter().map(config).collect(),
+        ..Default::default()
+    };
+    let request = alter_configs::Request { resources: vec![resource], ..Default::default() };
+    client.ask(2, &request).await.responses[0].error_code
+}
+
+#[tokio::test]
+async fn what_is_described_may_be_sent_back() {
+    let house = TestBroker::start().await;
+    let mut client = house.connect();
+    client.create_topic_with("t", 1, &[("retention.ms", "60000")]).await;
+    let described = client.describe_configs(TOPIC, "t").await;
+    for (name, value) in &described {
+        assert_eq!(client.alter_config(TOPIC, "t", SET, (name, value)).await, 0, "{name}={value}");
+    }
+    assert_eq!(replace(&mut client, &described).await, 0);
+    assert_eq!(client.describe_configs(TOPIC, "t").await, described);
+}
+
+#[tokio::test]
+async fn the_old_request_forgets_what_it_does_not_name_and_the_new_one_does_not() {
+    let house = TestBroker::start().await;
+    let mut client = house.connect();
+    client.create_topic_with("t", 1, &[("retention.ms", "60000"), ("segment.ms", "7000")]).await;
+    assert_eq!(client.alter_config(TOPIC, "t", SET, ("preallocate", "true")).await, 0);
+    let described = client.describe_configs(TOPIC, "t").await;
+    assert_eq!(described["retention.ms"], "60000");
+    assert_eq!(described["preallocate"], "true");
+    let one = BTreeMap::from([("segment.ms".to_owned(), "8000".to_owned())]);
+    assert_eq!(replace(&mut client, &one).await, 0);
+    let described = client.describe_configs(TOPIC, "t").await;
+    assert_eq!(described["segment.ms"], "8000");
+    assert_eq!(described["retention.ms"], "604800000");
+    assert_eq!(described["preallocate"], "false");
 }
