@@ -87,7 +87,9 @@ def test_segments_are_dumped(make_broker: Callable[..., Strandline], topic_name:
 
 def test_a_consumer_that_is_interrupted_ends_with_its_signals_code(broker: Broker, topic: str) -> None:
     command = [str(BINARY), "consume", topic, "-F", "-o", "start", "-b", broker.bootstrap, "-f", "value"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    # Whoever runs the tests in the background has the signal ignored, and programs inherit that.
+    heeding = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, preexec_fn=heeding)
     try:
         produce(broker.bootstrap, topic, [Record(b"seen")])
         assert process.stdout.readline() == b"seen\n"
