@@ -11,16 +11,11 @@ use std::path::Path;
 use bytes::{Buf, Bytes, BytesMut};
 use strandline_model::ByteCount;
 use strandline_wire::{
-    Api, ApiKey, Arrival, FrameLimits, Message, RequestHeader, alter_client_quotas, alter_configs,
-    alter_partition_reassignments, alter_replica_log_dirs, api_versions, create_partitions,
-    create_topics, delete_groups, delete_records, delete_topics, describe_client_quotas,
-    describe_cluster, describe_configs, describe_groups, describe_log_dirs, describe_producers,
-    describe_topic_partitions, elect_leaders, fetch, find_coordinator, heartbeat,
-    incremental_alter_configs, init_producer_id, join_group, leave_group, list_config_resources,
-    list_groups, list_offsets, list_partition_reassignments, metadata, next_request, offset_commit,
-    offset_delete, offset_fetch, offset_for_leader_epoch, produce, read_response, served,
-    sync_group, write_request, write_response,
+    Api, ApiKey, Arrival, FrameLimits, Message, RequestHeader, fetch, next_request, produce,
+    read_response, served, write_request, write_response,
 };
+
+use crate::each_message::each_message;
 
 struct Golden {
     name: String,
@@ -67,51 +62,18 @@ fn rewrite_request(header: &RequestHeader, body: BytesMut) -> BytesMut {
         write_request(&mut buf, header, message).unwrap();
         buf
     }
-    let rewrite = match header.api.key() {
+    let rewrite = each_message!(
+        header.api.key(),
+        Request,
         ApiKey::Produce => {
             let request = produce::Request::decode(body, header.api).unwrap();
             return write(header, &crate::produce::generated(request));
-        }
+        },
         ApiKey::Fetch => {
             let request = fetch::Request::decode(body, header.api).unwrap();
             return write(header, &crate::fetch::generated(&request, header.api));
-        }
-        ApiKey::ListOffsets => generated::<list_offsets::Request>,
-        ApiKey::Metadata => generated::<metadata::Request>,
-        ApiKey::OffsetCommit => generated::<offset_commit::Request>,
-        ApiKey::OffsetFetch => generated::<offset_fetch::Request>,
-        ApiKey::FindCoordinator => generated::<find_coordinator::Request>,
-        ApiKey::JoinGroup => generated::<join_group::Request>,
-        ApiKey::Heartbeat => generated::<heartbeat::Request>,
-        ApiKey::LeaveGroup => generated::<leave_group::Request>,
-        ApiKey::SyncGroup => generated::<sync_group::Request>,
-        ApiKey::DescribeGroups => generated::<describe_groups::Request>,
-        ApiKey::ListGroups => generated::<list_groups::Request>,
-        ApiKey::ApiVersions => generated::<api_versions::Request>,
-        ApiKey::CreateTopics => generated::<create_topics::Request>,
-        ApiKey::DeleteTopics => generated::<delete_topics::Request>,
-        ApiKey::InitProducerId => generated::<init_producer_id::Request>,
-        ApiKey::OffsetForLeaderEpoch => generated::<offset_for_leader_epoch::Request>,
-        ApiKey::DescribeConfigs => generated::<describe_configs::Request>,
-        ApiKey::CreatePartitions => generated::<create_partitions::Request>,
-        ApiKey::DeleteGroups => generated::<delete_groups::Request>,
-        ApiKey::OffsetDelete => generated::<offset_delete::Request>,
-        ApiKey::DescribeCluster => generated::<describe_cluster::Request>,
-        ApiKey::AlterConfigs => generated::<alter_configs::Request>,
-        ApiKey::IncrementalAlterConfigs => generated::<incremental_alter_configs::Request>,
-        ApiKey::ListConfigResources => generated::<list_config_resources::Request>,
-        ApiKey::AlterReplicaLogDirs => generated::<alter_replica_log_dirs::Request>,
-        ApiKey::DescribeLogDirs => generated::<describe_log_dirs::Request>,
-        ApiKey::ElectLeaders => generated::<elect_leaders::Request>,
-        ApiKey::AlterPartitionReassignments => generated::<alter_partition_reassignments::Request>,
-        ApiKey::ListPartitionReassignments => generated::<list_partition_reassignments::Request>,
-        ApiKey::DescribeProducers => generated::<describe_producers::Request>,
-        ApiKey::DeleteRecords => generated::<delete_records::Request>,
-        ApiKey::DescribeClientQuotas => generated::<describe_client_quotas::Request>,
-        ApiKey::AlterClientQuotas => generated::<alter_client_quotas::Request>,
-        ApiKey::DescribeTopicPartitions => generated::<describe_topic_partitions::Request>,
-        other @ ApiKey::ConsumerGroupDescribe => unreachable!("{other} is not served"),
-    };
+        },
+    );
     rewrite(header, body)
 }
 
@@ -123,54 +85,21 @@ fn rewrite_response(api: Api, frame: Bytes) -> BytesMut {
         write_response(&mut buf, api, correlation_id, &message).unwrap();
         buf
     }
-    let rewrite = match api.key() {
+    let rewrite = each_message!(
+        api.key(),
+        Response,
         ApiKey::Produce => {
             let (correlation_id, message) = read_response(frame, api).unwrap();
             let mut buf = BytesMut::new();
             crate::produce::ours(message).write_frame(&mut buf, api, correlation_id).unwrap();
             return buf;
-        }
+        },
         ApiKey::Fetch => {
             let (correlation_id, message) = read_response(frame, api).unwrap();
             let (response, records) = crate::fetch::ours(message);
             return crate::fetch::sent(&response, &records, api, correlation_id);
-        }
-        ApiKey::ListOffsets => generated::<list_offsets::Response>,
-        ApiKey::Metadata => generated::<metadata::Response>,
-        ApiKey::OffsetCommit => generated::<offset_commit::Response>,
-        ApiKey::OffsetFetch => generated::<offset_fetch::Response>,
-        ApiKey::FindCoordinator => generated::<find_coordinator::Response>,
-        ApiKey::JoinGroup => generated::<join_group::Response>,
-        ApiKey::Heartbeat => generated::<heartbeat::Response>,
-        ApiKey::LeaveGroup => generated::<leave_group::Response>,
-        ApiKey::SyncGroup => generated::<sync_group::Response>,
-        ApiKey::DescribeGroups => generated::<describe_groups::Response>,
-        ApiKey::ListGroups => generated::<list_groups::Response>,
-        ApiKey::ApiVersions => generated::<api_versions::Response>,
-        ApiKey::CreateTopics => generated::<create_topics::Response>,
-        ApiKey::DeleteTopics => generated::<delete_topics::Response>,
-        ApiKey::InitProducerId => generated::<init_producer_id::Response>,
-        ApiKey::OffsetForLeaderEpoch => generated::<offset_for_leader_epoch::Response>,
-        ApiKey::DescribeConfigs => generated::<describe_configs::Response>,
-        ApiKey::CreatePartitions => generated::<create_partitions::Response>,
-        ApiKey::DeleteGroups => generated::<delete_groups::Response>,
-        ApiKey::OffsetDelete => generated::<offset_delete::Response>,
-        ApiKey::DescribeCluster => generated::<describe_cluster::Response>,
-        ApiKey::AlterConfigs => generated::<alter_configs::Response>,
-        ApiKey::IncrementalAlterConfigs => generated::<incremental_alter_configs::Response>,
-        ApiKey::ListConfigResources => generated::<list_config_resources::Response>,
-        ApiKey::AlterReplicaLogDirs => generated::<alter_replica_log_dirs::Response>,
-        ApiKey::DescribeLogDirs => generated::<describe_log_dirs::Response>,
-        ApiKey::ElectLeaders => generated::<elect_leaders::Response>,
-        ApiKey::AlterPartitionReassignments => generated::<alter_partition_reassignments::Response>,
-        ApiKey::ListPartitionReassignments => generated::<list_partition_reassignments::Response>,
-        ApiKey::DescribeProducers => generated::<describe_producers::Response>,
-        ApiKey::DeleteRecords => generated::<delete_records::Response>,
-        ApiKey::DescribeClientQuotas => generated::<describe_client_quotas::Response>,
-        ApiKey::AlterClientQuotas => generated::<alter_client_quotas::Response>,
-        ApiKey::DescribeTopicPartitions => generated::<describe_topic_partitions::Response>,
-        other @ ApiKey::ConsumerGroupDescribe => unreachable!("{other} is not served"),
-    };
+        },
+    );
     rewrite(api, frame)
 }
 
