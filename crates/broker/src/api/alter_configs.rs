@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use strandline_wire::ErrorCode;
 use strandline_wire::alter_configs::{
     AlterConfigsResource, AlterConfigsResourceResponse, AlterableConfig, Request, Response,
 };
 
-use super::{BROKER_LOGGER_RESOURCE, config_resource, repeated, text};
+use super::{
+    BROKER_LOGGER_RESOURCE, Refusal, altered_twice, code_and_message, config_resource,
+    key_altered_twice, refuse_nulls, repeated,
+};
 use crate::configs::{Change, ConfigResource, Texts};
 use crate::{Broker, error_code};
 
@@ -19,8 +21,7 @@ pub(crate) async fn handle(broker: &Arc<Broker>, request: Request) -> Response {
     let mut responses = Vec::with_capacity(request.resources.len());
     for resource in request.resources {
         let altered = if repeated.contains(&named(&resource)) {
-            let message = "Each resource must appear at most once.".to_owned();
-            Err((ErrorCode::INVALID_REQUEST, message))
+            altered_twice()
         } else {
             replace(broker, &resource, request.validate_only).await
         };
@@ -33,7 +34,7 @@ async fn replace(
     broker: &Arc<Broker>,
     resource: &AlterConfigsResource,
     validate_only: bool,
-) -> Result<(), (ErrorCode, String)> {
+) -> Result<(), Refusal> {
     let change = Change::Replace(texts(&resource.configs)?);
     let named = match config_resource(resource.resource_type, &resource.resource_name) {
         // Loggers came later than this request (KIP-412).
@@ -46,35 +47,27 @@ async fn replace(
         .map_err(|error| (error_code::alter_configs(&error), error.to_string()))
 }
 
-fn texts(configs: &[AlterableConfig]) -> Result<Texts, (ErrorCode, String)> {
-    let invalid = |message: String| Err((ErrorCode::INVALID_REQUEST, message));
+fn texts(configs: &[AlterableConfig]) -> Result<Texts, Refusal> {
     let mut texts = Texts::new();
     for config in configs {
         let value = config.value.as_ref().map(|value| value.as_str().to_owned());
         if texts.insert(config.name.as_str().to_owned(), value.unwrap_or_default()).is_some() {
-            return invalid("Error due to duplicate config keys".to_owned());
+            return key_altered_twice();
         }
     }
     let nulls = configs.iter().filter(|config| config.value.is_none());
-    let nulls: Vec<&str> = nulls.map(|config| config.name.as_str()).collect();
-    if nulls.is_empty() {
-        Ok(texts)
-    } else {
-        invalid(format!("Null value not supported for : {}", nulls.join(", ")))
-    }
+    refuse_nulls(nulls.map(|config| config.name.as_str()))?;
+    Ok(texts)
 }
 
 fn answer(
     resource: AlterConfigsResource,
-    altered: Result<(), (ErrorCode, String)>,
+    altered: Result<(), Refusal>,
 ) -> AlterConfigsResourceResponse {
-    let (code, message) = match altered {
-        Ok(()) => (ErrorCode::NONE, None),
-        Err((code, message)) => (code, Some(text(message))),
-    };
+    let (error_code, error_message) = code_and_message(altered);
     AlterConfigsResourceResponse {
-        error_code: code.get(),
-        error_message: message,
+        error_code,
+        error_message,
         resource_type: resource.resource_type,
         resource_name: resource.resource_name,
         ..AlterConfigsResourceResponse::default()

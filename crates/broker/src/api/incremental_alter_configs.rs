@@ -9,7 +9,10 @@ use strandline_wire::incremental_alter_configs::{
     AlterConfigsResource, AlterConfigsResourceResponse, AlterableConfig, Request, Response,
 };
 
-use super::{BROKER_RESOURCE, config_resource, repeated, text};
+use super::{
+    BROKER_RESOURCE, Refusal, altered_twice, code_and_message, config_resource, key_altered_twice,
+    refuse_nulls, repeated,
+};
 use crate::configs::Change;
 use crate::{Broker, error_code};
 
@@ -26,8 +29,7 @@ pub(crate) async fn handle(broker: &Arc<Broker>, request: Request) -> Response {
     let mut responses = Vec::with_capacity(request.resources.len());
     for resource in request.resources {
         let altered = if repeated.contains(&named(&resource)) {
-            let message = "Each resource must appear at most once.".to_owned();
-            Err((ErrorCode::INVALID_REQUEST, message))
+            altered_twice()
         } else {
             alter(broker, &resource, request.validate_only).await
         };
@@ -40,7 +42,7 @@ async fn alter(
     broker: &Arc<Broker>,
     resource: &AlterConfigsResource,
     validate_only: bool,
-) -> Result<(), (ErrorCode, String)> {
+) -> Result<(), Refusal> {
     let change = Change::Incremental(alterations(resource)?);
     let named = config_resource(resource.resource_type, &resource.resource_name);
     broker
@@ -49,20 +51,15 @@ async fn alter(
         .map_err(|error| (error_code::alter_configs(&error), error.to_string()))
 }
 
-fn alterations(resource: &AlterConfigsResource) -> Result<Vec<Alteration>, (ErrorCode, String)> {
+fn alterations(resource: &AlterConfigsResource) -> Result<Vec<Alteration>, Refusal> {
     let configs = &resource.configs;
-    let invalid = |message: String| Err((ErrorCode::INVALID_REQUEST, message));
     let mut names = BTreeSet::new();
     if !configs.iter().all(|config| names.insert(config.name.as_str())) {
-        return invalid("Error due to duplicate config keys".to_owned());
+        return key_altered_twice();
     }
     let lacks_value =
         |config: &&AlterableConfig| config.config_operation != DELETE && config.value.is_none();
-    let nulls: Vec<&str> =
-        configs.iter().filter(lacks_value).map(|config| config.name.as_str()).collect();
-    if !nulls.is_empty() {
-        return invalid(format!("Null value not supported for : {}", nulls.join(", ")));
-    }
+    refuse_nulls(configs.iter().filter(lacks_value).map(|config| config.name.as_str()))?;
     let mut alterations = Vec::with_capacity(configs.len());
     for config in configs {
         let value = config.value.as_ref().map(|value| value.as_str().to_owned());
@@ -89,15 +86,12 @@ fn alterations(resource: &AlterConfigsResource) -> Result<Vec<Alteration>, (Erro
 
 fn answer(
     resource: AlterConfigsResource,
-    altered: Result<(), (ErrorCode, String)>,
+    altered: Result<(), Refusal>,
 ) -> AlterConfigsResourceResponse {
-    let (code, message) = match altered {
-        Ok(()) => (ErrorCode::NONE, None),
-        Err((code, message)) => (code, Some(text(message))),
-    };
+    let (error_code, error_message) = code_and_message(altered);
     AlterConfigsResourceResponse {
-        error_code: code.get(),
-        error_message: message,
+        error_code,
+        error_message,
         resource_type: resource.resource_type,
         resource_name: resource.resource_name,
         ..AlterConfigsResourceResponse::default()

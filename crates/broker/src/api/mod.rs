@@ -42,7 +42,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use hashbrown::HashSet;
-use strandline_wire::{KafkaString, TopicRef};
+use strandline_wire::{ErrorCode, KafkaString, TopicRef};
 
 use crate::configs::ConfigResource;
 
@@ -100,6 +100,37 @@ pub(crate) fn config_resource(kind: i8, name: &KafkaString) -> ConfigResource {
 pub(crate) fn repeated<T: Eq + Hash + Clone>(named: impl Iterator<Item = T>) -> HashSet<T> {
     let mut seen = HashSet::new();
     named.filter(|name| !seen.insert(name.clone())).collect()
+}
+
+/// A refusal on the wire: its code, and why.
+pub(crate) type Refusal = (ErrorCode, String);
+
+/// The answer for a resource whose configuration is changed twice in one request.
+pub(crate) fn altered_twice<T>() -> Result<T, Refusal> {
+    Err((ErrorCode::INVALID_REQUEST, "Each resource must appear at most once.".to_owned()))
+}
+
+/// The answer for a resource of which one key is changed twice.
+pub(crate) fn key_altered_twice<T>() -> Result<T, Refusal> {
+    Err((ErrorCode::INVALID_REQUEST, "Error due to duplicate config keys".to_owned()))
+}
+
+/// Refuses keys that lack the value that they need.
+pub(crate) fn refuse_nulls<'a>(keys: impl Iterator<Item = &'a str>) -> Result<(), Refusal> {
+    let keys: Vec<&str> = keys.collect();
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let message = format!("Null value not supported for : {}", keys.join(", "));
+    Err((ErrorCode::INVALID_REQUEST, message))
+}
+
+/// Code and message of an answer.
+pub(crate) fn code_and_message(result: Result<(), Refusal>) -> (i16, Option<KafkaString>) {
+    match result {
+        Ok(()) => (ErrorCode::NONE.get(), None),
+        Err((code, message)) => (code.get(), Some(text(message))),
+    }
 }
 
 /// How a topic was named, as one value for lookups.
