@@ -1,5 +1,6 @@
 """Short forms of what nearly every test does with confluent-kafka (librdkafka)."""
 
+import math
 import time
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -93,13 +94,20 @@ def consume(
     bootstrap: str, topic: str, partitions: int = 1, start: int = OFFSET_BEGINNING, seconds: float = 30, **config: object
 ) -> list[Record]:
     """All records to the end of each partition, in each partition's order."""
+    return read([TopicPartition(topic, index, start) for index in range(partitions)], bootstrap, seconds, **config)
+
+
+def read(
+    places: list[TopicPartition], bootstrap: str, seconds: float = 30, enough: float = math.inf, **config: object
+) -> list[Record]:
+    """The records from these places on: to the end of each partition, or as many as are enough."""
     reader = consumer(bootstrap, **config)
-    reader.assign([TopicPartition(topic, index, start) for index in range(partitions)])
+    reader.assign(places)
     found: list[Record] = []
     ended: set[int] = set()
     deadline = time.monotonic() + seconds
     try:
-        while len(ended) < partitions:
+        while len(found) < enough and len(ended) < len(places):
             assert time.monotonic() < deadline, f"{len(found)} records, ends of {sorted(ended)} within {seconds} s"
             message = reader.poll(1.0)
             if message is None:

@@ -1,14 +1,13 @@
 """What was acknowledged is there, once: through kill -9, restarts and cut connections."""
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 
 import pytest
 from broker import Broker
-from clients import QUIET, Record, as_record, bounds, consume, consumer, create_topic, delete_topic, produce, topic_names
-from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+from clients import QUIET, Record, bounds, consume, create_topic, delete_topic, produce, read, topic_names
+from confluent_kafka import Producer, TopicPartition
 from deadline import wait_until
 from proxy import CuttingProxy
 
@@ -167,24 +166,6 @@ def test_a_consumer_goes_on_after_a_crash(make_broker: Callable[..., Broker], to
 
 def consume_some(broker: Broker, topic: str, records: int = 4000) -> list[Record]:
     """What a consumer gets at the moving end of the log while records go on arriving: so many, or all to each end."""
-    reader = consumer(broker.bootstrap)
     ends = [bounds(broker.bootstrap, topic, partition)[1] for partition in range(PARTITIONS)]
-    reader.assign([TopicPartition(topic, partition, max(end - 500, 0)) for partition, end in enumerate(ends)])
-    found: list[Record] = []
-    ended: set[int] = set()
-    deadline = time.monotonic() + 30
-    try:
-        while len(found) < records and len(ended) < PARTITIONS:
-            assert time.monotonic() < deadline, f"{len(found)} records within 30 s"
-            message = reader.poll(1.0)
-            if message is None:
-                continue
-            if message.error() is None:
-                found.append(as_record(message))
-            elif message.error().code() == KafkaError._PARTITION_EOF:
-                ended.add(message.partition())
-            else:
-                raise KafkaException(message.error())
-    finally:
-        reader.close()
-    return found
+    places = [TopicPartition(topic, partition, max(end - 500, 0)) for partition, end in enumerate(ends)]
+    return read(places, broker.bootstrap, enough=records)
