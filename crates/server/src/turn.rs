@@ -2,7 +2,7 @@
 //!
 //! A thread serves many connections, one after another, and changes to the next where one waits. A
 //! peer that sends requests faster than they are answered never makes its connection wait: it gives
-//! way by the clock.
+//! way by the clock, to the connections of its thread and to the threads that share its core.
 
 use std::future::Future;
 use std::pin::pin;
@@ -30,7 +30,11 @@ impl Turn {
     }
 
     /// Lets the others go first.
+    ///
+    /// Also other threads: a thread that works on and on keeps the one that makes appends durable
+    /// from its core for a slice of the system's scheduler, which takes milliseconds.
     pub(crate) async fn pass(&mut self) {
+        std::thread::yield_now();
         tokio::task::yield_now().await;
         *self = Self::default();
     }
