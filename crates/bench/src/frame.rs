@@ -224,6 +224,10 @@ pub enum Api {
     CreateTopics = 19,
     /// `InitProducerId`.
     InitProducerId = 22,
+    /// `DescribeConfigs`.
+    DescribeConfigs = 32,
+    /// `IncrementalAlterConfigs`.
+    IncrementalAlterConfigs = 44,
 }
 
 impl Api {
@@ -250,10 +254,11 @@ impl Api {
             Self::Fetch => 12,
             Self::ListOffsets | Self::JoinGroup => 6,
             Self::OffsetCommit => 8,
-            Self::Heartbeat | Self::SyncGroup => 4,
+            Self::Heartbeat | Self::SyncGroup | Self::DescribeConfigs => 4,
             Self::ApiVersions => 3,
             Self::CreateTopics => 5,
             Self::InitProducerId => 2,
+            Self::IncrementalAlterConfigs => 1,
         };
         version >= first
     }

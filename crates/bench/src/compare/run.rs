@@ -65,6 +65,10 @@ pub struct Sample {
     pub bytes_per_partition: Option<f64>,
     /// From the question for the metadata of all topics to the end of the answer.
     pub metadata: Option<Duration>,
+    /// The same for their settings.
+    pub described: Option<Duration>,
+    /// From the request that changes all of them to its answer.
+    pub altered: Option<Duration>,
     /// From the start of a process to its first answer, after `kill -9` of the one before.
     pub restarted: Option<Duration>,
 }
@@ -88,6 +92,8 @@ impl Sample {
             Metric::KibPerConnection => self.bytes_per_connection.map(|bytes| bytes / 1024.0),
             Metric::KibPerPartition => self.bytes_per_partition.map(|bytes| bytes / 1024.0),
             Metric::MetadataMillis => self.metadata.map(|took| took.as_secs_f64() * 1e3),
+            Metric::DescribeMillis => self.described.map(|took| took.as_secs_f64() * 1e3),
+            Metric::AlterMillis => self.altered.map(|took| took.as_secs_f64() * 1e3),
             Metric::RestartMillis => self.restarted.map(|took| took.as_secs_f64() * 1e3),
         }
     }
@@ -260,6 +266,8 @@ fn account(
         bytes_per_connection: None,
         bytes_per_partition: None,
         metadata: None,
+        described: None,
+        altered: None,
         restarted: None,
     })
 }
@@ -313,6 +321,8 @@ fn estate(
     let held = resident(running)?.saturating_sub(before) as f64;
     sample.bytes_per_partition = Some(held / (topics * partitions) as f64);
     sample.metadata = Some(metadata);
+    sample.described = Some(estate(running).describe()?);
+    sample.altered = Some(estate(running).alter()?);
     running.restart(programs, side.contender, side.durability)?;
     sample.restarted = Some(running.ready);
     // They are all there again.

@@ -343,9 +343,14 @@ fn estates() -> Vec<Workload> {
     vec![
         Workload {
             name: "topics",
-            what: "10 000 topics of one partition, told of all at once; then a start after kill -9",
+            what: "10 000 topics of one partition, told of, described and changed all at once; then a start after kill -9",
             sides: estate(10_000, 1),
-            checks: vec![told, started],
+            checks: vec![
+                told,
+                alone(Kind::Note, Metric::DescribeMillis, Bound::Any),
+                alone(Kind::Note, Metric::AlterMillis, Bound::Any),
+                started,
+            ],
             rounds_max: 3,
         },
         Workload {

@@ -149,6 +149,10 @@ pub enum Metric {
     KibPerConnection,
     /// Milliseconds from the question for all topics to the end of the answer.
     MetadataMillis,
+    /// The same for the settings of all topics.
+    DescribeMillis,
+    /// Milliseconds from a request that changes all topics to its answer.
+    AlterMillis,
     /// Resident memory per idle partition, in KiB.
     KibPerPartition,
     /// Milliseconds from the start of a process to its first answer, after `kill -9` of the one before.
@@ -169,6 +173,8 @@ impl Metric {
             Self::ResidentPeakMib => "peak resident MiB",
             Self::KibPerConnection => "KiB/connection",
             Self::MetadataMillis => "metadata of all topics ms",
+            Self::DescribeMillis => "settings of all topics ms",
+            Self::AlterMillis => "change of all topics ms",
             Self::KibPerPartition => "KiB/partition",
             Self::RestartMillis => "ready after kill -9 ms",
         }

@@ -1,4 +1,4 @@
-//! Many topics: how long they take to be made and to be told of.
+//! Many topics: how long they take to be made, told of, described and changed.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -13,8 +13,11 @@ use crate::frame::{Api, Reader, Writer, request};
 const TOPICS_PER_REQUEST: usize = 500;
 /// Kafka makes no more partitions in one request.
 const PARTITIONS_PER_REQUEST: usize = 10_000;
-/// Times that metadata is asked for; the median counts.
+/// Times that a question is asked; the median counts.
 const ASKS: usize = 9;
+/// How the wire names a topic among the things that have settings.
+const TOPIC: i8 = 2;
+const SET: i8 = 0;
 
 /// Topics and their partitions.
 #[derive(Clone, Copy, Debug)]
@@ -54,19 +57,50 @@ impl Estate {
     /// Asks for the metadata of all topics, and looks that all are there. The median time from the
     /// question to the last byte of the answer.
     pub fn metadata(&self) -> anyhow::Result<Duration> {
-        let mut stream = connect(self.broker)?;
         let question = request(Api::Metadata, 8, 1, |w: &mut Writer<'_>| {
             w.i32(-1).i8(0).i8(0).i8(0);
         });
+        self.ask(&question, told)
+    }
+
+    /// Asks for all settings of all topics in one request; the time as in [`Self::metadata`].
+    pub fn describe(&self) -> anyhow::Result<Duration> {
+        let question = request(Api::DescribeConfigs, 1, 1, |w| {
+            w.length(false, self.topics);
+            for number in 0..self.topics {
+                w.i8(TOPIC).string(false, &format!("estate-{number}")).i32(-1);
+            }
+            w.i8(0);
+        });
+        self.ask(&question, described)
+    }
+
+    /// Changes a setting of all topics in one request; the time until all are kept.
+    pub fn alter(&self) -> anyhow::Result<Duration> {
+        let question = request(Api::IncrementalAlterConfigs, 0, 1, |w| {
+            w.length(false, self.topics);
+            for number in 0..self.topics {
+                w.i8(TOPIC).string(false, &format!("estate-{number}")).length(false, 1);
+                w.string(false, "retention.ms").i8(SET).string(false, "86400000");
+            }
+            w.i8(0);
+        });
+        self.ask(&question, altered)
+    }
+
+    /// The median time from a question about all topics to the last byte of its answer, in which
+    /// `count` finds the topics that it speaks of without an error.
+    fn ask(&self, question: &[u8], count: fn(&[u8]) -> Option<usize>) -> anyhow::Result<Duration> {
+        let mut stream = connect(self.broker)?;
         let mut frame = Vec::new();
         let mut times = Vec::with_capacity(ASKS);
         for _ in 0..ASKS {
             let begin = Instant::now();
-            stream.write_all(&question)?;
-            read_frame(&stream, &mut frame).context("read the answer to Metadata")?;
+            stream.write_all(question)?;
+            read_frame(&stream, &mut frame).context("read the answer about all topics")?;
             times.push(begin.elapsed());
-            let told = told(&frame).context("the answer to Metadata is cut short")?;
-            ensure!(told == self.topics, "topics are missing. told=`{told}`");
+            let found = count(&frame).context("the answer about all topics is cut short")?;
+            ensure!(found == self.topics, "topics are missing or refused. found=`{found}`");
         }
         times.sort_unstable();
         Ok(times[ASKS / 2])
@@ -101,4 +135,48 @@ fn told(frame: &[u8]) -> Option<usize> {
     r.string(false)?;
     r.i32()?;
     r.length(false)
+}
+
+/// How many topics the settings are told of.
+fn described(frame: &[u8]) -> Option<usize> {
+    let mut r = Reader::new(frame);
+    r.i32()?;
+    r.i32()?;
+    let mut well = 0;
+    for _ in 0..r.length(false)? {
+        well += usize::from(resource(&mut r)?);
+        for _ in 0..r.length(false)? {
+            r.string(false)?;
+            r.string(false)?;
+            r.take(3)?;
+            let synonyms = r.length(false)?;
+            for _ in 0..synonyms {
+                r.string(false)?;
+                r.string(false)?;
+                r.i8()?;
+            }
+        }
+    }
+    Some(well)
+}
+
+/// How many topics were changed.
+fn altered(frame: &[u8]) -> Option<usize> {
+    let mut r = Reader::new(frame);
+    r.i32()?;
+    r.i32()?;
+    let mut well = 0;
+    for _ in 0..r.length(false)? {
+        well += usize::from(resource(&mut r)?);
+    }
+    Some(well)
+}
+
+/// Whether the next thing that has settings is answered without an error.
+fn resource(r: &mut Reader<'_>) -> Option<bool> {
+    let code = r.i16()?;
+    r.string(false)?;
+    r.i8()?;
+    r.string(false)?;
+    Some(code == 0)
 }

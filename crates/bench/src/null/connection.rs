@@ -95,7 +95,12 @@ impl Connection<'_> {
                 Writer::new(&mut self.out).i32(0).i16(0).i64(1).i16(0);
             }
             Api::Produce | Api::Fetch => unreachable!("handled above"),
-            Api::OffsetCommit | Api::JoinGroup | Api::Heartbeat | Api::SyncGroup => {
+            Api::OffsetCommit
+            | Api::JoinGroup
+            | Api::Heartbeat
+            | Api::SyncGroup
+            | Api::DescribeConfigs
+            | Api::IncrementalAlterConfigs => {
                 unreachable!("not served, so no key leads here")
             }
         }
