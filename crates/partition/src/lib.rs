@@ -1,9 +1,10 @@
 //! The rules of one partition, as pure functions and plain data.
 //!
 //! What may be appended ([`admit`]), what a producer did before ([`ProducerStates`]), where each
-//! leader epoch began ([`EpochStarts`]), and how all of that is saved beside the log
-//! ([`PartitionState`]). The broker asks under the partition's lock and then acts; nothing here
-//! reads a clock, awaits, or knows an engine.
+//! leader epoch began ([`EpochStarts`]), how all of that is saved beside the log
+//! ([`PartitionState`]), and what goes when the log is old or large ([`retention`]). The broker asks,
+//! under the partition's lock where that matters, and then acts; nothing here reads a clock, awaits,
+//! or knows an engine.
 //!
 //! # Invariants
 //! - A decision changes nothing: state changes only by recording what was appended.
@@ -14,6 +15,7 @@
 mod admit;
 mod epochs;
 mod producer;
+pub mod retention;
 mod state;
 
 pub use admit::{Admission, Rejected, admit};

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests panic")]
 
 mod admission;
+mod retention;
 mod saved_state;
 
 use bytes::BytesMut;
