@@ -133,7 +133,7 @@ pub(crate) const fn session(error: SessionError) -> ErrorCode {
 /// A topic that was not created.
 pub(crate) fn create(error: &CreateError) -> ErrorCode {
     match error {
-        CreateError::Name(_) | CreateError::Collides(_) => ErrorCode::INVALID_TOPIC_EXCEPTION,
+        CreateError::Name(_) | CreateError::Collides { .. } => ErrorCode::INVALID_TOPIC_EXCEPTION,
         CreateError::Exists(_) => ErrorCode::TOPIC_ALREADY_EXISTS,
         CreateError::PartitionCount => ErrorCode::INVALID_PARTITIONS,
         CreateError::ReplicationFactor => ErrorCode::INVALID_REPLICATION_FACTOR,
@@ -150,7 +150,9 @@ pub(crate) fn create(error: &CreateError) -> ErrorCode {
 pub(crate) fn create_partitions(error: &CreatePartitionsError) -> ErrorCode {
     match error {
         CreatePartitionsError::UnknownTopic => ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
-        CreatePartitionsError::NotMore { .. } => ErrorCode::INVALID_PARTITIONS,
+        CreatePartitionsError::Same { .. } | CreatePartitionsError::Fewer { .. } => {
+            ErrorCode::INVALID_PARTITIONS
+        }
         CreatePartitionsError::TooManyPartitions => ErrorCode::POLICY_VIOLATION,
         CreatePartitionsError::Assignment(_) => ErrorCode::INVALID_REPLICA_ASSIGNMENT,
         CreatePartitionsError::Storage(error) => meta(error),

@@ -7,8 +7,8 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use strandline_model::Limits;
 use strandline_model::config::{
-    BrokerConfig, BrokerLayers, CompressionType, ConfigKey, Described, DynamicError, DynamicLayer,
-    FsyncPolicy, Overrides, Scope, SetError, StorageEngine,
+    BrokerConfig, BrokerLayers, CompressionType, ConfigKey, ConfigSource, Described, DynamicError,
+    DynamicLayer, FsyncPolicy, Overrides, Scope, SetError, StorageEngine, Synonym,
     TimestampType as ConfiguredTimestampType, TopicConfig, TopicConfigError, broker_key,
     broker_keys, check_group_tags, client_metrics_keys, describe_client_metrics, group_keys,
     topic_keys,
@@ -230,8 +230,20 @@ impl SettingsSource {
         broker_keys()
             .map(|key| (key, layers.describe_broker(key)))
             .filter(|(key, entry)| is_told(key, entry.is_set()))
-            .map(|(_, entry)| entry)
+            .map(|(_, entry)| self.with_old_name(entry))
             .collect()
+    }
+
+    /// As in Kafka, whoever looks for this broker's id under its old name finds it.
+    fn with_old_name(&self, mut entry: Described) -> Described {
+        if entry.name == "broker.id" {
+            let value = Some(self.broker().node_id.to_string());
+            entry.value.clone_from(&value);
+            entry.source = ConfigSource::StaticBroker;
+            entry.synonyms.retain(|synonym| synonym.source == ConfigSource::Default);
+            entry.synonyms.insert(0, Synonym { name: entry.name, value, source: entry.source });
+        }
+        entry
     }
 
     /// The broker keys that are set for all brokers while they run.

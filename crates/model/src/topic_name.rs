@@ -10,27 +10,38 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TopicName(Arc<str>);
 
-/// Why a text is no topic name. The wording follows Kafka's, which tools show to people.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Characters of a name that is too long which are repeated when it is refused.
+const NAMED_MAX: usize = 32;
+
+/// Why a text is no topic name, in Kafka's words: tools show them to people.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvalidTopicName {
     /// The empty text.
     Empty,
     /// `.` or `..`.
-    Dots,
-    /// More than [`TopicName::LENGTH_MAX`] characters.
-    TooLong,
+    Dots(Box<str>),
+    /// More than [`TopicName::LENGTH_MAX`] characters; its beginning.
+    TooLong(Box<str>),
     /// A character outside `[a-zA-Z0-9._-]`.
-    Character,
+    Character(Box<str>),
 }
 
 impl fmt::Display for InvalidTopicName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Empty => "a topic name is not empty",
-            Self::Dots => "a topic name is not \".\" or \"..\"",
-            Self::TooLong => "a topic name has at most 249 characters",
-            Self::Character => "a topic name has only letters, digits, '.', '_' and '-'",
-        })
+        f.write_str("Topic name is invalid: ")?;
+        match self {
+            Self::Empty => f.write_str("the empty string is not allowed"),
+            Self::Dots(name) => write!(f, "'{name}' is not allowed"),
+            Self::TooLong(start) => {
+                let most = TopicName::LENGTH_MAX;
+                write!(f, "the length of '{start}…' is longer than the max allowed length {most}")
+            }
+            Self::Character(name) => write!(
+                f,
+                "'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' \
+                 and '-'"
+            ),
+        }
     }
 }
 
@@ -44,14 +55,16 @@ impl TopicName {
     pub fn new(text: &str) -> Result<Self, InvalidTopicName> {
         match text {
             "" => return Err(InvalidTopicName::Empty),
-            "." | ".." => return Err(InvalidTopicName::Dots),
+            "." | ".." => return Err(InvalidTopicName::Dots(text.into())),
             _ => {}
         }
         if text.len() > Self::LENGTH_MAX {
-            return Err(InvalidTopicName::TooLong);
+            // Not the whole of it: an answer would echo what was made up to be large.
+            let start: String = text.chars().take(NAMED_MAX).collect();
+            return Err(InvalidTopicName::TooLong(start.into()));
         }
         if !text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-')) {
-            return Err(InvalidTopicName::Character);
+            return Err(InvalidTopicName::Character(text.into()));
         }
         Ok(Self(text.into()))
     }
@@ -96,19 +109,29 @@ mod tests {
     fn names_follow_kafkas_rules() {
         let longest = "a".repeat(249);
         let too_long = "a".repeat(250);
-        let cases: [(&str, Result<(), InvalidTopicName>); 9] = [
-            ("orders", Ok(())),
-            ("Orders.2_x-y", Ok(())),
-            ("...", Ok(())),
-            (&longest, Ok(())),
-            ("", Err(InvalidTopicName::Empty)),
-            (".", Err(InvalidTopicName::Dots)),
-            ("..", Err(InvalidTopicName::Dots)),
-            (&too_long, Err(InvalidTopicName::TooLong)),
-            ("größe", Err(InvalidTopicName::Character)),
+        let start = format!("{}…", "a".repeat(32));
+        let cases: [(&str, &str); 9] = [
+            ("orders", ""),
+            ("Orders.2_x-y", ""),
+            ("...", ""),
+            (&longest, ""),
+            ("", "the empty string is not allowed"),
+            (".", "'.' is not allowed"),
+            ("..", "'..' is not allowed"),
+            (
+                &too_long,
+                &format!("the length of '{start}' is longer than the max allowed length 249"),
+            ),
+            (
+                "größe",
+                "'größe' contains one or more characters other than ASCII alphanumerics, '.', '_' \
+                 and '-'",
+            ),
         ];
-        for (text, verdict) in cases {
-            assert_eq!(TopicName::new(text).map(|_| ()), verdict, "{text}");
+        for (text, why) in cases {
+            let refusal = TopicName::new(text).err().map(|error| error.to_string());
+            let expected = (!why.is_empty()).then(|| format!("Topic name is invalid: {why}"));
+            assert_eq!(refusal, expected, "{text}");
         }
     }
 

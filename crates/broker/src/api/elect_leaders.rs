@@ -22,14 +22,16 @@ pub(crate) fn handle(broker: &Broker, request: &Request) -> Response {
     for asked in named {
         let topic = broker.registry().by_name(asked.topic.as_str());
         let result = |&partition_id: &i32| {
-            let exists =
-                topic.as_ref().is_some_and(|topic| topic.partition(partition_id).is_some());
-            let (code, message) = if exists {
-                let message = "Leader election not needed for topic partition.".to_owned();
-                (ErrorCode::ELECTION_NOT_NEEDED, message)
-            } else {
-                let code = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
-                (code, format!("No such partition as {}-{partition_id}", asked.topic))
+            let unknown = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
+            let (code, message) = match &topic {
+                None => (unknown, format!("No such topic as {}", asked.topic)),
+                Some(topic) if topic.partition(partition_id).is_none() => {
+                    (unknown, format!("No such partition as {}-{partition_id}", asked.topic))
+                }
+                Some(_) => {
+                    let message = "Leader election not needed for topic partition.".to_owned();
+                    (ErrorCode::ELECTION_NOT_NEEDED, message)
+                }
             };
             PartitionResult {
                 partition_id,

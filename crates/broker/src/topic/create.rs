@@ -26,15 +26,15 @@ pub(crate) struct NewTopic {
     pub(crate) configs: Vec<(String, Option<String>)>,
 }
 
-/// Why a topic was not created.
+/// Why a topic was not created; in Kafka's words, but for what one replica means here.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum CreateError {
     #[error(transparent)]
     Name(#[from] InvalidTopicName),
-    #[error("topic '{0}' already exists")]
+    #[error("Topic '{0}' already exists.")]
     Exists(TopicName),
-    #[error("topic '{0}' collides with an existing topic: they differ only in '.' and '_'")]
-    Collides(TopicName),
+    #[error("Topic '{name}' collides with existing topic: {other}")]
+    Collides { name: TopicName, other: TopicName },
     #[error("number of partitions must be larger than 0")]
     PartitionCount,
     #[error(
@@ -42,7 +42,7 @@ pub(crate) enum CreateError {
     )]
     ReplicationFactor,
     #[error("{0}")]
-    Assignment(&'static str),
+    Assignment(String),
     #[error("partition count and replication factor must be -1 when replicas are assigned")]
     CountsAndAssignments,
     #[error("a request may create at most 10000 partitions")]
@@ -53,17 +53,21 @@ pub(crate) enum CreateError {
     Storage(#[from] StorageError),
 }
 
-/// Why partitions were not added.
+/// Why partitions were not added, in Kafka's words.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum CreatePartitionsError {
     #[error("topic does not exist")]
     UnknownTopic,
-    #[error("topic has {have} partitions already; the new total must be larger than that")]
-    NotMore { have: u32 },
+    #[error("Topic already has {have} partition(s).")]
+    Same { have: u32 },
+    #[error(
+        "The topic {topic} currently has {have} partition(s); {asked} would not be an increase."
+    )]
+    Fewer { topic: TopicName, have: u32, asked: i32 },
     #[error("a request may create at most 10000 partitions")]
     TooManyPartitions,
     #[error("{0}")]
-    Assignment(&'static str),
+    Assignment(String),
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
@@ -118,7 +122,7 @@ impl Registry {
             return Err(CreateError::Exists(name.clone()));
         }
         match image.names_by_collision_key.get(&name.collision_key()) {
-            Some(other) => Err(CreateError::Collides(other.clone())),
+            Some(other) => Err(CreateError::Collides { name: name.clone(), other: other.clone() }),
             None => Ok(()),
         }
     }
@@ -186,17 +190,24 @@ impl Registry {
         node: NodeId,
     ) -> Result<u32, CreatePartitionsError> {
         let have = topic.partition_count();
-        let total = u32::try_from(total)
-            .ok()
-            .filter(|&total| total > have)
-            .ok_or(CreatePartitionsError::NotMore { have })?;
+        let total = match u32::try_from(total) {
+            Ok(more) if more > have => more,
+            Ok(same) if same == have => return Err(CreatePartitionsError::Same { have }),
+            _ => {
+                let topic = topic.name().clone();
+                return Err(CreatePartitionsError::Fewer { topic, have, asked: total });
+            }
+        };
         if u64::from(total - have) > PARTITIONS_PER_REQUEST_MAX {
             return Err(CreatePartitionsError::TooManyPartitions);
         }
         if let Some(assignments) = assignments {
             if u32::try_from(assignments.len()) != Ok(total - have) {
-                let message = "each new partition, and no other, needs its replicas assigned";
-                return Err(CreatePartitionsError::Assignment(message));
+                let (additional, assigned) = (total - have, assignments.len());
+                return Err(CreatePartitionsError::Assignment(format!(
+                    "Attempted to add {additional} additional partition(s), but only {assigned} \
+                     assignment(s) were specified."
+                )));
             }
             let is_lenient = self.settings.broker().replication_factor_lenient;
             check_replicas(assignments.iter().map(Vec::as_slice), node, is_lenient)
@@ -213,8 +224,14 @@ impl Registry {
     ) -> Result<(), CreatePartitionsError> {
         let old = self.row_of(topic).await?.ok_or(CreatePartitionsError::UnknownTopic)?;
         let have = old.partition_count;
+        // Somebody else was first since the plan was made.
+        let late = |have| CreatePartitionsError::Fewer {
+            topic: topic.name().clone(),
+            have,
+            asked: i32::try_from(total).unwrap_or(i32::MAX),
+        };
         if total <= have {
-            return Err(CreatePartitionsError::NotMore { have });
+            return Err(late(have));
         }
         let key = topic_key(topic.id());
         let new = TopicRow { partition_count: total, ..old.clone() };
@@ -225,10 +242,7 @@ impl Registry {
         );
         match self.meta.commit(batch).await {
             Ok(()) => topic.grow_to(total),
-            Err(CommitError::Unexpected { .. }) => {
-                let have = topic.partition_count();
-                return Err(CreatePartitionsError::NotMore { have });
-            }
+            Err(CommitError::Unexpected { .. }) => return Err(late(topic.partition_count())),
             Err(CommitError::Storage(error)) => return Err(error.into()),
         }
         tracing::info!(topic = %topic.name(), partitions = total, "partitions added");
@@ -237,30 +251,43 @@ impl Registry {
 }
 
 /// Partition indexes must be `first`, `first + 1`, … in any order, each once.
-fn check_consecutive(indexes: impl Iterator<Item = i32>, first: i32) -> Result<(), &'static str> {
+fn check_consecutive(indexes: impl Iterator<Item = i32>, first: i32) -> Result<(), String> {
     let mut indexes: Vec<i32> = indexes.collect();
     indexes.sort_unstable();
     if indexes.into_iter().zip(first..).all(|(index, expected)| index == expected) {
         Ok(())
     } else {
-        Err("assigned partitions must be 0, 1, 2, … without a gap or a repetition")
+        Err("partitions should be a consecutive 0-based integer sequence".to_owned())
     }
 }
 
 /// Each partition has exactly one replica, on this node; or, where that is let pass, any that a
 /// cluster could have.
 fn check_replicas<'a>(
-    mut replicas: impl Iterator<Item = &'a [i32]>,
+    mut assignments: impl Iterator<Item = &'a [i32]>,
     node: NodeId,
     is_lenient: bool,
-) -> Result<(), &'static str> {
-    let is_sound = |replicas: &[i32]| {
+) -> Result<(), String> {
+    assignments.try_for_each(|replicas| {
+        if replicas.is_empty() {
+            return Err(
+                "The manual partition assignment includes an empty replica list.".to_owned()
+            );
+        }
         let mut seen = BTreeSet::new();
-        !replicas.is_empty() && replicas.iter().all(|id| *id >= 0 && seen.insert(*id))
-    };
-    if replicas.all(|replicas| replicas == [node.get()] || is_lenient && is_sound(replicas)) {
+        for &id in replicas {
+            if id != node.get() && !(is_lenient && id >= 0) {
+                return Err(format!(
+                    "The manual partition assignment includes broker {id}, but no such broker is \
+                     registered."
+                ));
+            }
+            if !seen.insert(id) {
+                return Err(format!(
+                    "The manual partition assignment includes the broker {id} more than once."
+                ));
+            }
+        }
         Ok(())
-    } else {
-        Err("each partition must be assigned to this broker and to no other")
-    }
+    })
 }
