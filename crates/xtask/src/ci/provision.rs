@@ -116,10 +116,9 @@ pub(crate) fn java(context: &Context) -> anyhow::Result<()> {
     command(context, "mvn", "maven")
 }
 
-/// A JVM and Apache Kafka's jars.
+/// A JDK (a test runs Kafka's tools from Java) and Apache Kafka's jars.
 pub(crate) fn kafka(context: &Context) -> anyhow::Result<()> {
-    command(context, "java", "openjdk-17-jre-headless")?;
-    command(context, "mvn", "maven")?;
+    java(context)?;
     run(&context.root, context.root.join("tests/peers/kafka/kafka"))
         .words("install")
         .wait()
