@@ -7,8 +7,8 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use strandline_model::{ByteCount, LeaderEpoch, Offset, PartitionId};
 use strandline_storage::{
-    BoxFuture, ErrorKind, Finding, Found, LogStore, OpenLog, Opened, Removal, Space, StorageError,
-    Ticket,
+    BoxFuture, ErrorKind, Finding, Found, LogBounds, LogStore, OpenLog, Opened, Removal, Space,
+    StorageError, Stored, Ticket,
 };
 use tokio::sync::oneshot;
 
@@ -19,7 +19,7 @@ use crate::journal::BLOCK_BYTES;
 use crate::live::{LiveLog, Opening};
 use crate::log::{FileLog, await_change, without_expectations};
 use crate::queue::{Item, PendingChange, RowChange, StopMark, Wait};
-use crate::segment::{SegmentFacts, SegmentLog};
+use crate::segment::{SegmentFacts, SegmentLog, chunks_of};
 use crate::tables::{self, EpochRow};
 
 /// What the rows, and those who opened the log before in this run, say of it.
@@ -70,6 +70,20 @@ impl LogStore for FileEngine {
             return Some(live.epoch);
         }
         Some(self.shared.known(id).epoch.unwrap_or(LeaderEpoch::ZERO))
+    }
+
+    fn stored(&self, id: PartitionId) -> Option<Stored> {
+        let shared = &self.shared;
+        if shared.rows.read().is_removed(id) || shared.rows.read().damage(id).is_some() {
+            return None;
+        }
+        if let Some(live) = shared.logs.live(id) {
+            let bounds = live.bounds();
+            return Some(Stored { bounds, chunks: live.segments.chunks() });
+        }
+        let Known { facts, log_start, end, found, .. } = shared.known(id);
+        let bounds = LogBounds { log_start, durable_end: end, written_end: end };
+        (found != Found::Created).then(|| Stored { bounds, chunks: chunks_of(id, &facts) })
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<PartitionId>, StorageError>> {

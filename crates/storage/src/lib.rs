@@ -25,7 +25,7 @@ mod ticket;
 pub use error::{AppendError, CommitError, ErrorKind, ReadError, StorageError};
 pub use log::{
     BatchInfo, ChunkId, ChunkInfo, ChunkState, CommitLog, Durability, Finding, Found, LogBounds,
-    LogListener, LogSettings, LogStore, OpenLog, Opened, Removal, Space,
+    LogListener, LogSettings, LogStore, OpenLog, Opened, Removal, Space, Stored,
 };
 pub use memory::{MemoryEngine, MemoryOptions};
 pub use meta::{Change, Expectation, Key, MetaBatch, MetaStore, Page, Row, Table, Value};

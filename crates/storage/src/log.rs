@@ -25,6 +25,10 @@ pub trait LogStore: Debug + Send + Sync {
     /// claim as far as memory knows; `None` when it would have to look.
     fn epoch(&self, id: PartitionId) -> Option<LeaderEpoch>;
 
+    /// What is stored of a log, as far as memory knows, without opening it or touching the disk: of
+    /// an open one what its handle would say. `None` when nothing is known, or it can't be opened.
+    fn stored(&self, id: PartitionId) -> Option<Stored>;
+
     /// Every partition that owns bytes or rows here: orphans are found by comparing.
     fn list(&self) -> BoxFuture<'_, Result<Vec<PartitionId>, StorageError>>;
 
@@ -138,6 +142,15 @@ pub struct Opened {
     pub epoch: LeaderEpoch,
     /// In what state the log was.
     pub found: Found,
+}
+
+/// What is stored of a log that need not be open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// Where it begins and ends.
+    pub bounds: LogBounds,
+    /// Its chunks, oldest first.
+    pub chunks: Vec<ChunkInfo>,
 }
 
 /// In what state a log was when it was opened.

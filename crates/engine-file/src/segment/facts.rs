@@ -1,7 +1,10 @@
 //! What the engine remembers of a segment, and where an append goes.
 
-use strandline_model::{Offset, Timestamp};
+use strandline_model::{ByteCount, Offset, PartitionId, Timestamp};
 use strandline_records::SealedBatches;
+use strandline_storage::{ChunkId, ChunkInfo, ChunkState};
+
+use super::name::{FileKey, FileKind};
 
 /// What a segment holds, as the engine's rows keep it: enough to open a log without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +36,21 @@ impl SegmentFacts {
         }
     }
 
+    /// What people are told of it.
+    pub(super) fn chunk(&self, id: PartitionId, state: ChunkState) -> ChunkInfo {
+        ChunkInfo {
+            id: ChunkId(self.base_offset),
+            name: FileKey::new(id, self.base_offset, FileKind::Log).name(),
+            state,
+            bytes: ByteCount::new(self.bytes),
+            base_offset: self.base_offset,
+            next_offset: self.next_offset,
+            max_timestamp: self.max_timestamp,
+            first_appended_at: self.first_appended_at,
+            last_appended_at: self.last_appended_at,
+        }
+    }
+
     /// With `batches` behind what was there.
     pub(crate) fn add(&mut self, batches: &SealedBatches) {
         self.bytes += batches.size().get();
@@ -40,6 +58,16 @@ impl SegmentFacts {
         self.max_timestamp = self.max_timestamp.max(batches.max_timestamp());
         self.last_appended_at = self.last_appended_at.max(batches.appended_at());
     }
+}
+
+/// The chunks of a log that is not open: the last one goes on growing when it is.
+pub(crate) fn chunks_of(id: PartitionId, facts: &[SegmentFacts]) -> Vec<ChunkInfo> {
+    let mut chunks: Vec<_> =
+        facts.iter().map(|facts| facts.chunk(id, ChunkState::Sealed)).collect();
+    if let Some(last) = chunks.last_mut() {
+        last.state = ChunkState::Active;
+    }
+    chunks
 }
 
 /// Where batches go.

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use parking_lot::{Mutex, MutexGuard};
-use strandline_model::{ByteCount, Offset, PartitionId};
+use strandline_model::{Offset, PartitionId};
 use strandline_records::{BatchHeader, SealedBatches};
-use strandline_storage::{ChunkId, ChunkInfo, ChunkState, ErrorKind, StorageError};
+use strandline_storage::{ChunkInfo, ChunkState, ErrorKind, StorageError};
 
 use super::SegmentFacts;
 use super::index::Index;
@@ -84,17 +84,7 @@ impl Segment {
 
     pub(super) fn info(&self) -> ChunkInfo {
         let live = self.live.lock();
-        ChunkInfo {
-            id: ChunkId(self.base_offset),
-            name: self.key(FileKind::Log).name(),
-            state: live.state,
-            bytes: ByteCount::new(live.facts.bytes),
-            base_offset: self.base_offset,
-            next_offset: live.facts.next_offset,
-            max_timestamp: live.facts.max_timestamp,
-            first_appended_at: live.facts.first_appended_at,
-            last_appended_at: live.facts.last_appended_at,
-        }
+        live.facts.chunk(self.id, live.state)
     }
 
     /// Shows written batches to readers.

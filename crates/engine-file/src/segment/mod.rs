@@ -39,7 +39,7 @@ mod walk;
 mod tests;
 
 pub(crate) use append::DurableWriteError;
-pub(crate) use facts::{Append, Placement, SegmentFacts};
+pub(crate) use facts::{Append, Placement, SegmentFacts, chunks_of};
 pub(crate) use log::SegmentLog;
 pub(crate) use name::rescue_name;
 pub(crate) use rescue::RescueFile;

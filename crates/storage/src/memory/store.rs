@@ -11,7 +11,7 @@ use super::settle::Settlement;
 use super::{MemoryEngine, Shared};
 use crate::{
     BoxFuture, ErrorKind, Finding, Found, LogStore, OpenLog, Opened, Removal, Space, StorageError,
-    Ticket,
+    Stored, Ticket,
 };
 
 impl LogStore for MemoryEngine {
@@ -26,6 +26,13 @@ impl LogStore for MemoryEngine {
     fn epoch(&self, id: PartitionId) -> Option<LeaderEpoch> {
         let log = self.shared.log(id);
         Some(log.map_or(LeaderEpoch::ZERO, |log| log.state.lock().epoch))
+    }
+
+    fn stored(&self, id: PartitionId) -> Option<Stored> {
+        let log = self.shared.log(id)?;
+        let state = log.state.lock();
+        let chunks = state.chunks.infos();
+        (!state.removing).then_some(Stored { bounds: state.bounds, chunks })
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<PartitionId>, StorageError>> {

@@ -42,6 +42,15 @@ pub enum SubmitFault {
     KeepAndDie,
 }
 
+/// What happens to a trim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrimFault {
+    /// It fails; nothing is trimmed.
+    Fail(ErrorKind),
+    /// It never comes to an end.
+    Hang,
+}
+
 /// What happens to a metadata commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitFault {
@@ -57,6 +66,7 @@ struct Plan {
     commits: Schedule<CommitFault>,
     opens: Schedule<ErrorKind>,
     reads: Schedule<ErrorKind>,
+    trims: Schedule<TrimFault>,
     /// Metadata commits that were asked for.
     commits_asked: usize,
     gates: Vec<Arc<Gate>>,
@@ -99,6 +109,11 @@ impl Faults {
     /// Lets the read after the next `skip` ones fail.
     pub fn on_read(&self, skip: usize, kind: ErrorKind) {
         self.plan.lock().reads.add(skip, kind);
+    }
+
+    /// Lets the trim after the next `skip` ones fail, whichever log it is for.
+    pub fn on_trim(&self, skip: usize, fault: TrimFault) {
+        self.plan.lock().trims.add(skip, fault);
     }
 
     /// How many metadata commits were asked for so far.

@@ -86,6 +86,7 @@ macro_rules! conformance_tests {
         }
         $crate::conformance_tests! { @group $factory, store:
             logs_with_bytes_are_listed
+            what_is_stored_is_known_without_opening
             used_space_counts_what_is_stored
             a_healthy_log_has_no_findings
             a_closed_engine_says_so

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use strandline_model::{ByteCount, Offset};
 
 use super::{Factory, Recorder, Stop, Subject, TestBatch, open_request, partition, settings};
-use crate::{AppendError, ErrorKind, LogSettings};
+use crate::{AppendError, ErrorKind, LogSettings, Stored};
 
 /// Every log that was appended to is listed, before and after a restart.
 pub async fn logs_with_bytes_are_listed(factory: &mut impl Factory) {
@@ -22,6 +22,35 @@ pub async fn logs_with_bytes_are_listed(factory: &mut impl Factory) {
         assert_eq!(BTreeSet::from_iter(listed), expected);
         let Some(engine) = engine.restarted(factory, stop).await else { return };
         assert_eq!(BTreeSet::from_iter(engine.logs.list().await.expect("lists")), expected);
+    }
+}
+
+/// What is stored of a log is known whether it is open or not, and of others nothing.
+pub async fn what_is_stored_is_known_without_opening(factory: &mut impl Factory) {
+    for stop in [Stop::Clean, Stop::Crash] {
+        let engine = factory.make().await;
+        assert_eq!(engine.logs.stored(partition(0)), None);
+        let subject = Subject::open(&engine, 0).await;
+        subject.log.configure(LogSettings { segment_bytes: ByteCount::kib(1), ..settings() });
+        subject.append_some(30).await;
+        subject.log.trim(Offset::new(20)).await.expect("trims");
+        let (bounds, chunks) = (subject.log.bounds(), subject.log.chunks());
+        assert!(chunks.len() > 1, "{chunks:?}");
+        assert_eq!(engine.logs.stored(partition(0)), Some(Stored { bounds, chunks }));
+        drop(subject);
+        let Some(engine) = engine.restarted(factory, stop).await else { return };
+        let stored = engine.logs.stored(partition(0)).expect("it was stored");
+        assert_eq!(engine.logs.stored(partition(1)), None);
+        let subject = Subject::open(&engine, 0).await;
+        assert_eq!(stored, Stored { bounds: subject.log.bounds(), chunks: subject.log.chunks() });
+
+        subject.log.trim(bounds.durable_end).await.expect("trims");
+        let emptied = engine.logs.stored(partition(0)).expect("it was stored");
+        assert_eq!(emptied.bounds.log_start, bounds.durable_end);
+        assert_eq!(emptied.chunks, Vec::new());
+        drop(subject);
+        engine.logs.remove_some(partition(0), ByteCount::mib(64)).await.expect("removes");
+        assert_eq!(engine.logs.stored(partition(0)), None);
     }
 }
 

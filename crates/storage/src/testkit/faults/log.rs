@@ -7,7 +7,7 @@ use strandline_model::{Offset, Timestamp};
 use strandline_records::SealedBatches;
 
 use super::gate::Gate;
-use super::{Faults, SubmitFault, injected};
+use super::{Faults, SubmitFault, TrimFault, injected};
 use crate::{
     AppendError, BatchBytes, BatchInfo, BoxFuture, ChunkInfo, CommitLog, ErrorKind, LogBounds,
     LogSettings, ReadError, ReadLimit, StorageError, Ticket,
@@ -118,6 +118,12 @@ impl CommitLog for FaultyLog {
             self.check_alive()?;
             if log_start > self.gate.shown_end() {
                 return Err(StorageError::new(ErrorKind::Invalid, "log_start is not durable"));
+            }
+            let planned = self.faults.plan.lock().trims.next();
+            match planned {
+                None => {}
+                Some(TrimFault::Fail(kind)) => return Err(injected(kind)),
+                Some(TrimFault::Hang) => std::future::pending().await,
             }
             self.inner.trim(log_start).await?;
             Ok(self.bounds())

@@ -10,7 +10,7 @@ use super::{CommitFault, Faults, injected};
 use crate::testkit::Engine;
 use crate::{
     BoxFuture, CommitError, ErrorKind, Finding, Key, LogListener, LogStore, MetaBatch, MetaStore,
-    OpenLog, Opened, Page, Removal, Space, StorageError, Table, Value,
+    OpenLog, Opened, Page, Removal, Space, StorageError, Stored, Table, Value,
 };
 
 pub(super) fn wrap(engine: Engine, faults: &Faults) -> Engine {
@@ -57,6 +57,10 @@ impl LogStore for FaultyLogs {
 
     fn epoch(&self, id: PartitionId) -> Option<LeaderEpoch> {
         self.inner.epoch(id)
+    }
+
+    fn stored(&self, id: PartitionId) -> Option<Stored> {
+        self.inner.stored(id)
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<PartitionId>, StorageError>> {
