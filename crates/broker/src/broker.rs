@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::advertise::{Endpoint, endpoint_for};
+use crate::cleaner::{Cleaner, CleanerParts};
 use crate::clients::Clients;
 use crate::configs::{DynamicConfigs, Owner};
 use crate::connection::Peer;
@@ -85,9 +86,10 @@ pub struct Broker {
     registry: Arc<Registry>,
     resting_names: RestingNames,
     configs: DynamicConfigs,
-    partitions: Partitions,
+    partitions: Arc<Partitions>,
     producer_ids: ProducerIds,
     purger: Arc<Purger>,
+    cleaner: Arc<Cleaner>,
     sessions: Mutex<FetchSessions>,
     groups: Arc<GroupCoordinator>,
     metrics: Arc<Metrics>,
@@ -103,29 +105,15 @@ impl Broker {
     pub async fn start(parts: BrokerParts) -> Result<Arc<Self>, StartError> {
         let BrokerParts { layers, config, engines, meta, environment, advertised } = parts;
         let cluster_id = cluster_id(meta.as_ref(), environment.as_ref()).await?;
-        let limits = SessionLimits {
-            sessions_max: config.max_incremental_fetch_session_cache_slots as usize,
-            partitions_per_session_max: Limits::production().fetch_session_partitions_max,
-            bytes_max: Limits::production().fetch_sessions_bytes_max,
-            eviction_ms: SESSION_EVICTION_MS,
-        };
+        let limits = session_limits(&config);
         let names = engines.iter().map(|(name, _)| name.to_owned()).collect();
         let settings = Arc::new(SettingsSource::new(layers, config, names));
-        let configs = DynamicConfigs::load(Arc::clone(&meta)).await?;
-        settings.take_kept(DynamicLayer::Default, &configs.of(&Owner::AllBrokers));
-        let own = Owner::Broker(settings.broker().node_id);
-        settings.take_kept(DynamicLayer::Broker, &configs.of(&own));
+        let configs = take_kept(&settings, &meta).await?;
         let registry = Registry::load(Arc::clone(&meta), Arc::clone(&settings)).await?;
         let registry = Arc::new(registry);
         let runtime = Handle::current();
         let (metrics, stop) = (Arc::<Metrics>::default(), CancellationToken::new());
-        let drivers = Drivers {
-            meta: Arc::clone(&meta),
-            environment: Arc::clone(&environment),
-            runtime: runtime.clone(),
-            close: CancellationToken::new(),
-            tasks: TaskTracker::new(),
-        };
+        let drivers = drivers(&meta, &environment, &runtime);
         let broker_config = settings.broker();
         let (feed, untold) = OffsetsFeed::new();
         let groups = GroupCoordinator::start(
@@ -145,11 +133,22 @@ impl Broker {
             Arc::clone(&groups),
         )
         .await?;
+        let partitions =
+            Arc::new(Partitions::new(engines.clone(), Arc::clone(&environment), runtime.clone()));
+        let cleaner = Cleaner::new(CleanerParts {
+            registry: Arc::clone(&registry),
+            partitions: Arc::clone(&partitions),
+            settings: Arc::clone(&settings),
+            environment: Arc::clone(&environment),
+            metrics: Arc::clone(&metrics),
+            runtime: runtime.clone(),
+        });
         let broker = Arc::new(Self {
             cluster_id,
             advertised,
             settings,
-            partitions: Partitions::new(engines.clone(), Arc::clone(&environment), runtime.clone()),
+            partitions,
+            cleaner: Arc::new(cleaner),
             runtime,
             environment,
             engines,
@@ -173,6 +172,8 @@ impl Broker {
     fn start_tasks(self: &Arc<Self>) {
         let purger = Arc::clone(&self.purger);
         tasks::spawn(&self.runtime, "purge deleted topics", purger.run(self.stop.clone()));
+        let cleaner = Arc::clone(&self.cleaner);
+        tasks::spawn(&self.runtime, "carry out retention", cleaner.run(self.stop.clone()));
         let broker = Arc::clone(self);
         tasks::spawn(&self.runtime, "forget silent producers", async move {
             while !broker.stop.is_cancelled() {
@@ -230,6 +231,12 @@ impl Broker {
     /// How many deleted topics still have bytes.
     pub fn pending_deletion_count(&self) -> usize {
         self.purger.pending_count()
+    }
+
+    /// Carries retention out now, beside the passes that come by themselves: every partition is
+    /// looked at once.
+    pub async fn check_retention(&self) {
+        self.cleaner.pass(&self.stop).await;
     }
 
     /// Creates a topic if there is none of that name; says whether it did.
@@ -369,8 +376,12 @@ impl Broker {
         &self.configs
     }
 
-    pub(crate) const fn partitions(&self) -> &Partitions {
+    pub(crate) fn partitions(&self) -> &Partitions {
         &self.partitions
+    }
+
+    pub(crate) const fn cleaner(&self) -> &Arc<Cleaner> {
+        &self.cleaner
     }
 
     pub(crate) fn groups(&self) -> &GroupCoordinator {
@@ -392,6 +403,41 @@ impl Broker {
     pub(crate) const fn stop(&self) -> &CancellationToken {
         &self.stop
     }
+}
+
+const fn session_limits(config: &BrokerConfig) -> SessionLimits {
+    SessionLimits {
+        sessions_max: config.max_incremental_fetch_session_cache_slots as usize,
+        partitions_per_session_max: Limits::production().fetch_session_partitions_max,
+        bytes_max: Limits::production().fetch_sessions_bytes_max,
+        eviction_ms: SESSION_EVICTION_MS,
+    }
+}
+
+fn drivers(
+    meta: &Arc<dyn MetaStore>,
+    environment: &Arc<dyn Environment>,
+    runtime: &Handle,
+) -> Drivers {
+    Drivers {
+        meta: Arc::clone(meta),
+        environment: Arc::clone(environment),
+        runtime: runtime.clone(),
+        close: CancellationToken::new(),
+        tasks: TaskTracker::new(),
+    }
+}
+
+/// Puts what was configured while earlier brokers ran in effect; returns it.
+async fn take_kept(
+    settings: &SettingsSource,
+    meta: &Arc<dyn MetaStore>,
+) -> Result<DynamicConfigs, StartError> {
+    let configs = DynamicConfigs::load(Arc::clone(meta)).await?;
+    settings.take_kept(DynamicLayer::Default, &configs.of(&Owner::AllBrokers));
+    let own = Owner::Broker(settings.broker().node_id);
+    settings.take_kept(DynamicLayer::Broker, &configs.of(&own));
+    Ok(configs)
 }
 
 /// The cluster's id: made at the very first start, kept for ever.

@@ -13,6 +13,7 @@
 mod advertise;
 mod api;
 mod broker;
+mod cleaner;
 mod clients;
 mod configs;
 mod connection;
@@ -43,7 +44,9 @@ pub use connection::{Connection, Disconnect, Peer, PendingReply, Started};
 pub use counter::first_memory_offset;
 pub use engines::Engines;
 pub use environment::Environment;
-pub use metrics::{ApiMetrics, BUCKET_BOUNDS_MICROS, Counter, Metrics, TopicMetrics};
+pub use metrics::{
+    ApiMetrics, BUCKET_BOUNDS_MICROS, Counter, Metrics, RemovedMetrics, TopicMetrics,
+};
 pub use reply::Reply;
 pub use row_codec::RowError;
 pub use status::{PartitionStatus, TopicStatus};

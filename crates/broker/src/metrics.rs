@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use strandline_model::ByteCount;
+use strandline_partition::retention::Cause;
 use strandline_wire::ApiKey;
 
 use crate::fetch::{Asked, Found};
@@ -36,6 +37,32 @@ pub struct TopicMetrics {
     pub sent_bytes: Counter,
     /// Batches that were refused.
     pub rejected_batches: Counter,
+    /// What retention removed, by the limit that it was beyond.
+    removed: [RemovedMetrics; Cause::ALL.len()],
+}
+
+/// What one limit removed of a topic.
+#[derive(Debug, Default)]
+pub struct RemovedMetrics {
+    /// Segments.
+    pub segments: Counter,
+    /// Bytes of their batches.
+    pub bytes: Counter,
+}
+
+impl TopicMetrics {
+    /// What retention removed, by the key that sets the limit.
+    pub fn removed_by(&self) -> impl Iterator<Item = (&'static str, &RemovedMetrics)> {
+        Cause::ALL.iter().map(|cause| cause.name()).zip(&self.removed)
+    }
+
+    pub(crate) fn removed(&self, cause: Cause, segments: u64, bytes: ByteCount) {
+        let causes = Cause::ALL.iter().zip(&self.removed);
+        for (_, removed) in causes.filter(|(known, _)| **known == cause) {
+            removed.segments.add(segments);
+            removed.bytes.add(bytes.get());
+        }
+    }
 }
 
 /// Upper bounds of the buckets of [`ApiMetrics::buckets`], inclusive, in microseconds: a millisecond
@@ -82,6 +109,8 @@ pub struct Metrics {
     pub offsets_committed: Counter,
     /// Positions of groups that were removed: deleted, expired, or gone with their topic.
     pub offsets_removed: Counter,
+    /// Partitions of which retention removed nothing, because their log failed.
+    pub retention_failures: Counter,
 }
 
 impl Default for Metrics {
@@ -94,6 +123,7 @@ impl Default for Metrics {
             connections_refused: Counter::default(),
             offsets_committed: Counter::default(),
             offsets_removed: Counter::default(),
+            retention_failures: Counter::default(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use strandline_storage::StorageError;
+use strandline_storage::{LogStore, StorageError};
 use tokio::runtime::Handle;
 
 use crate::engines::Engines;
@@ -41,9 +41,14 @@ impl Partitions {
         }
     }
 
+    /// The engine that keeps the logs of `topic`.
+    pub(crate) fn store_of(&self, topic: &Topic) -> Result<Arc<dyn LogStore>, StorageError> {
+        self.engines.store(topic.engine())
+    }
+
     fn open_context(&self, topic: &Topic) -> Result<OpenContext, StorageError> {
         Ok(OpenContext {
-            store: self.engines.store(topic.engine())?,
+            store: self.store_of(topic)?,
             settings: Arc::clone(topic.settings_handle()),
             now: self.environment.now(),
             runtime: self.runtime.clone(),
@@ -55,8 +60,7 @@ impl Partitions {
         if let Some(partition) = slot.opened() {
             return partition.leader_epoch().get();
         }
-        let known =
-            self.engines.store(topic.engine()).ok().and_then(|store| store.epoch(slot.id()));
+        let known = self.store_of(topic).ok().and_then(|store| store.epoch(slot.id()));
         // A client that is told a lower epoch than the log gets at its opening is sent back here
         // once, and told the right one then.
         known.map_or(0, strandline_model::LeaderEpoch::get)

@@ -13,8 +13,10 @@ use strandline_model::config::{
     broker_keys, check_group_tags, client_metrics_keys, describe_client_metrics, group_keys,
     topic_keys,
 };
+use strandline_partition::retention::{Policy, segment_bytes};
 use strandline_records::{Codec, ProduceRules, TargetCompression, TimestampType};
 use strandline_storage::{Durability, LogSettings};
+use tokio::sync::watch;
 
 use crate::configs::{AlterError, Texts};
 use crate::row_codec::TEXT_BYTES_MAX;
@@ -31,6 +33,8 @@ pub(crate) struct TopicSettings {
     pub(crate) produce: ProduceRules,
     /// How its logs are kept.
     pub(crate) log: LogSettings,
+    /// What is kept.
+    pub(crate) retention: Policy,
     /// Whether clients may delete its oldest records: where the policy drops records at all.
     pub(crate) may_delete_records: bool,
     /// Replicas that `acks=all` needs; there is one.
@@ -60,6 +64,8 @@ pub(crate) enum InvalidSetting {
 #[derive(Debug)]
 pub(crate) struct SettingsSource {
     now: ArcSwap<Resolved>,
+    /// Sees each generation.
+    changes: watch::Sender<u64>,
     /// The engines that exist here, by name.
     engines: Vec<String>,
 }
@@ -76,7 +82,8 @@ struct Resolved {
 impl SettingsSource {
     pub(crate) fn new(layers: BrokerLayers, broker: BrokerConfig, engines: Vec<String>) -> Self {
         let resolved = Resolved { layers, broker: Arc::new(broker), generation: 0 };
-        Self { now: ArcSwap::from_pointee(resolved), engines }
+        let changes = watch::Sender::new(resolved.generation);
+        Self { now: ArcSwap::from_pointee(resolved), changes, engines }
     }
 
     /// The broker's configuration as it is now.
@@ -87,6 +94,11 @@ impl SettingsSource {
     /// Which broker configuration is in effect: a number that rises with each change.
     pub(crate) fn generation(&self) -> u64 {
         self.now.load().generation
+    }
+
+    /// Hears of each change of the broker's configuration.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     /// The layers and the configuration that `texts`, set in `layer`, would come to.
@@ -103,6 +115,7 @@ impl SettingsSource {
     pub(crate) fn replace(&self, layers: BrokerLayers, broker: BrokerConfig) {
         let generation = self.generation() + 1;
         self.now.store(Arc::new(Resolved { layers, broker: Arc::new(broker), generation }));
+        self.changes.send_replace(generation);
     }
 
     /// Puts what was kept in effect. A value that is not good any more, after a downgrade or a
@@ -139,6 +152,7 @@ impl SettingsSource {
         TopicSettings {
             produce: produce_rules(&config),
             log: log_settings(&now.broker, &config),
+            retention: retention(&config),
             may_delete_records: config.cleanup_policy.delete,
             min_insync_replicas: config.min_insync_replicas,
             generation: now.generation,
@@ -281,10 +295,21 @@ fn log_settings(broker: &BrokerConfig, config: &TopicConfig) -> LogSettings {
         FsyncPolicy::Never => Durability::Never,
     };
     LogSettings {
-        segment_bytes: config.segment_bytes,
+        segment_bytes: segment_bytes(&retention(config), config.segment_bytes),
         segment_age: Duration::from_millis(config.segment_ms),
         index_interval_bytes: config.index_interval_bytes,
         durability,
+    }
+}
+
+fn retention(config: &TopicConfig) -> Policy {
+    Policy {
+        deletes: config.cleanup_policy.delete,
+        compacts: config.cleanup_policy.compact,
+        bytes: config.retention_bytes,
+        bytes_are_a_floor: config.retention_bytes_floor,
+        millis: config.retention_ms,
+        records: config.retention_records,
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use strandline_model::{ByteCount, Offset, PartitionIndex, TopicId};
-use strandline_storage::{CommitLog, Space};
+use strandline_model::{ByteCount, Offset, PartitionIndex, Timestamp, TopicId};
+use strandline_storage::Space;
 
 use crate::Broker;
+use crate::cleaner::Remains;
 use crate::metrics::TopicMetrics;
+use crate::topic::Topic;
 
 /// A topic at one moment.
 #[derive(Clone, Debug)]
@@ -38,6 +40,8 @@ pub struct PartitionStatus {
     pub size: ByteCount,
     /// Segments that it consists of.
     pub segment_count: usize,
+    /// Bytes that are beyond a limit and go with the next pass of retention.
+    pub overdue: ByteCount,
 }
 
 impl Broker {
@@ -48,14 +52,24 @@ impl Broker {
             id: topic.id(),
             partition_count: topic.partition_count(),
             metrics: topic.metrics_handle(),
-            open_partitions: topic
-                .partitions()
-                .into_iter()
-                .filter_map(|slot| slot.opened())
-                .map(|partition| partition_status(partition.id().index, partition.log()))
-                .collect(),
+            open_partitions: self.open_partitions(&topic),
         });
         topics.collect()
+    }
+
+    fn open_partitions(&self, topic: &Topic) -> Vec<PartitionStatus> {
+        let policy = topic.settings().retention;
+        let slots = topic.partitions().into_iter().filter(|slot| slot.opened().is_some());
+        let statuses = slots.filter_map(|slot| {
+            let remains = self.cleaner().remains(topic, &slot, &policy)?;
+            Some(partition_status(slot.id().index, &remains))
+        });
+        statuses.collect()
+    }
+
+    /// When retention last came to the end of a pass; `None` before the first.
+    pub fn last_retention_pass(&self) -> Option<Timestamp> {
+        self.cleaner().last_pass()
     }
 
     /// How many topics there are.
@@ -69,15 +83,15 @@ impl Broker {
     }
 }
 
-fn partition_status(index: PartitionIndex, log: &dyn CommitLog) -> PartitionStatus {
-    let bounds = log.bounds();
-    let chunks = log.chunks();
+fn partition_status(index: PartitionIndex, remains: &Remains) -> PartitionStatus {
+    let bounds = remains.bounds;
     PartitionStatus {
         index,
         log_start_offset: bounds.log_start,
         log_end_offset: bounds.written_end,
         high_watermark: bounds.durable_end,
-        size: chunks.iter().map(|chunk| chunk.bytes).sum(),
-        segment_count: chunks.len(),
+        size: remains.segments.iter().map(|segment| segment.chunk.bytes).sum(),
+        segment_count: remains.segments.len(),
+        overdue: remains.due_bytes(),
     }
 }

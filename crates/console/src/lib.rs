@@ -23,7 +23,7 @@ pub use clients::Client;
 pub use serve::{Console, Scope};
 pub use snapshot::{
     ApiStats, BUCKET_BOUNDS_SECONDS, Durations, ErrorCount, ListenerStats, PartitionStats,
-    Snapshot, StorageStats, TopicStats,
+    RemovedStats, Snapshot, StorageStats, TopicStats,
 };
 
 /// What the console tells of.

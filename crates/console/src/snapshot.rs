@@ -29,6 +29,10 @@ pub struct Snapshot {
     pub offsets_committed: u64,
     /// Positions that are gone: deleted, expired, or with their topic.
     pub offsets_removed: u64,
+    /// Partitions of which retention could remove nothing.
+    pub retention_failures: u64,
+    /// When retention last came to the end of a pass.
+    pub retention_checked_at: Option<Timestamp>,
     /// Each topic.
     pub topics: Vec<TopicStats>,
     /// Each storage engine in use.
@@ -77,8 +81,21 @@ pub struct TopicStats {
     pub sent_bytes: u64,
     /// Batches refused, by error code.
     pub rejected: Vec<ErrorCount>,
+    /// What retention removed, by limit.
+    pub removed: Vec<RemovedStats>,
     /// Each partition.
     pub partitions: Vec<PartitionStats>,
+}
+
+/// What one limit of retention removed of a topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemovedStats {
+    /// The key that sets the limit.
+    pub limit: &'static str,
+    /// Segments.
+    pub segments: u64,
+    /// Bytes of their batches.
+    pub bytes: u64,
 }
 
 /// One partition.
@@ -96,6 +113,8 @@ pub struct PartitionStats {
     pub size: ByteCount,
     /// Chunks that hold them.
     pub segments: u64,
+    /// Bytes that are beyond a limit of retention and still there.
+    pub overdue: ByteCount,
 }
 
 /// One storage engine.

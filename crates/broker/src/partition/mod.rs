@@ -186,7 +186,12 @@ impl Partition {
 
     /// Deletes the records below `upto`, which must not lie past the durable end: the log start
     /// afterwards. Who waits for records learns of it.
+    ///
+    /// What is derived from them is saved first: producers outlive their records.
     pub(crate) async fn delete_records_before(&self, upto: Offset) -> Result<Offset, StorageError> {
+        if upto > self.bounds().log_start {
+            self.save_state().await?;
+        }
         let log_start = self.log.trim(upto).await?.log_start;
         self.core.lock().state.trim(log_start);
         self.listener.wake();

@@ -55,18 +55,19 @@ impl Partition {
         let opened = context.store.open(request).await?;
         let bounds = opened.log.bounds();
         let (from, mut state) = saved_state(opened.log.as_ref(), bounds.durable_end).await?;
-        let replayed = Replay { log: opened.log.as_ref(), now: context.now, state: &mut state };
-        replayed.run(from.max(bounds.log_start), bounds.durable_end).await?;
+        let replay = Replay {
+            log: opened.log.as_ref(),
+            now: context.now,
+            state: &mut state,
+            bytes: ByteCount::ZERO,
+        };
+        let replayed = replay.run(from.max(bounds.log_start), bounds.durable_end).await?;
         state.trim(bounds.log_start);
         Ok(Self {
             id,
             log: opened.log,
             leader_epoch: opened.epoch,
-            core: Mutex::new(Core {
-                state,
-                next_offset: bounds.written_end,
-                unsaved: ByteCount::ZERO,
-            }),
+            core: Mutex::new(Core { state, next_offset: bounds.written_end, unsaved: replayed }),
             listener,
             saving: Semaphore::new(1),
         })
@@ -103,10 +104,13 @@ struct Replay<'a> {
     /// than forgotten too early.
     now: Timestamp,
     state: &'a mut PartitionState,
+    /// How much was replayed.
+    bytes: ByteCount,
 }
 
 impl Replay<'_> {
-    async fn run(mut self, from: Offset, end: Offset) -> Result<(), StorageError> {
+    /// Says how many bytes were replayed.
+    async fn run(mut self, from: Offset, end: Offset) -> Result<ByteCount, StorageError> {
         let limit = ReadLimit { bytes: REPLAY_STEP, minimum: Minimum::OneBatch };
         let mut next = from;
         while next < end {
@@ -124,7 +128,7 @@ impl Replay<'_> {
             }
             next = after;
         }
-        Ok(())
+        Ok(self.bytes)
     }
 
     /// Records the batches that lie at or after `from`; returns the offset after the last one.
@@ -138,6 +142,7 @@ impl Replay<'_> {
             after = batch.next_offset().unwrap_or(after);
             if batch.base_offset().is_some_and(|base| base >= from) {
                 self.state.record(&batch, self.now);
+                self.bytes += ByteCount::of(batch.bytes());
             }
         }
         Ok(after)

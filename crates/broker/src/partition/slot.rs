@@ -160,6 +160,11 @@ impl PartitionSlot {
         }
     }
 
+    /// Whether the partition is gone for good.
+    pub(crate) fn is_deleted(&self) -> bool {
+        matches!(&*self.state.lock(), State::Deleted)
+    }
+
     /// Drops `dead`, whose log failed, so that the next use opens the partition anew.
     pub(crate) fn close_dead(&self, dead: &Arc<Partition>) {
         let mut state = self.state.lock();

@@ -25,6 +25,8 @@ use strandline_wire::{
 #[derive(Debug)]
 pub(crate) struct TestEnvironment {
     now_ms: AtomicI64,
+    /// What the wall clock is wrong by.
+    wrong_by_ms: AtomicI64,
     draws: AtomicU64,
 }
 
@@ -32,11 +34,17 @@ impl TestEnvironment {
     pub(crate) fn advance_ms(&self, millis: i64) {
         self.now_ms.fetch_add(millis, Ordering::SeqCst);
     }
+
+    /// From now on the wall clock is wrong by so much.
+    pub(crate) fn set_wrong_by_ms(&self, millis: i64) {
+        self.wrong_by_ms.store(millis, Ordering::SeqCst);
+    }
 }
 
 impl Environment for TestEnvironment {
     fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.now_ms.load(Ordering::SeqCst))
+        let wrong_by = self.wrong_by_ms.load(Ordering::SeqCst);
+        Timestamp::from_millis(self.now_ms.load(Ordering::SeqCst) + wrong_by)
     }
 
     fn monotonic(&self) -> Duration {
@@ -89,6 +97,7 @@ impl TestBroker {
         let engine = faults.wrap(engine);
         let environment = Arc::new(TestEnvironment {
             now_ms: AtomicI64::new(1_700_000_000_000),
+            wrong_by_ms: AtomicI64::new(0),
             draws: AtomicU64::new(0),
         });
         let config = layers.broker_config().unwrap();

@@ -11,4 +11,5 @@ mod groups;
 mod harness;
 mod oddities;
 mod producing;
+mod retention;
 mod versions;

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use strandline_broker::{ApiMetrics, Broker, ClientStatus, Counter, Metrics, TopicStatus};
 use strandline_console::{
-    ApiStats, Check, Client, Durations, ErrorCount, ListenerStats, PartitionStats, Snapshot,
-    Status, StorageStats, TopicStats,
+    ApiStats, Check, Client, Durations, ErrorCount, ListenerStats, PartitionStats, RemovedStats,
+    Snapshot, Status, StorageStats, TopicStats,
 };
 use strandline_model::{NodeId, Timestamp};
 
@@ -116,6 +116,8 @@ impl Status for BrokerStatus {
             clients_stranded: broker.map_or(0, |broker| broker.stranded_client_count() as u64),
             offsets_committed: counted(|metrics| &metrics.offsets_committed),
             offsets_removed: counted(|metrics| &metrics.offsets_removed),
+            retention_failures: counted(|metrics| &metrics.retention_failures),
+            retention_checked_at: broker.and_then(|broker| broker.last_retention_pass()),
             topics: broker.map_or_else(Vec::new, |broker| {
                 broker.topics().into_iter().map(topic_stats).collect()
             }),
@@ -183,6 +185,16 @@ fn topic_stats(topic: TopicStatus) -> TopicStats {
         } else {
             vec![ErrorCount { error: ANY, count: rejected }]
         },
+        removed: topic
+            .metrics
+            .removed_by()
+            .map(|(limit, removed)| RemovedStats {
+                limit,
+                segments: removed.segments.get(),
+                bytes: removed.bytes.get(),
+            })
+            .filter(|removed| removed.segments > 0)
+            .collect(),
         partitions: topic
             .open_partitions
             .iter()
@@ -193,6 +205,7 @@ fn topic_stats(topic: TopicStatus) -> TopicStats {
                 high_watermark: partition.high_watermark,
                 size: partition.size,
                 segments: partition.segment_count as u64,
+                overdue: partition.overdue,
             })
             .collect(),
         topic: topic.name,

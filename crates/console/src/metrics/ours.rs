@@ -5,13 +5,14 @@ use std::fmt;
 use super::LABELLED_PARTITIONS_MAX;
 use super::family::Families;
 use crate::process::Process;
-use crate::{Check, PartitionStats, Snapshot, TopicStats};
+use crate::{Check, PartitionStats, RemovedStats, Snapshot, TopicStats};
 
 /// Writes everything that begins with `strandline_`.
 pub(super) fn encode(to: &mut Families<'_>, now: &Snapshot, checks: &[Check]) -> fmt::Result {
     encode_broker(to, now, checks)?;
     encode_requests(to, now)?;
     encode_topics(to, now)?;
+    encode_retention(to, now)?;
     encode_partitions(to, now)?;
     encode_storage(to, now)
 }
@@ -69,6 +70,33 @@ fn encode_topics(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {
     to.gauges("strandline_topic_size_bytes", "Bytes of batches stored", size)?;
     let segments = of_each(|topic| topic.partitions.iter().map(|each| each.segments).sum());
     to.gauges("strandline_topic_segments", "Chunks that batches are stored in", segments)
+}
+
+fn encode_retention(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {
+    let overdue = now.topics.iter().map(|topic| {
+        let bytes = topic.partitions.iter().map(|each| each.overdue.get()).sum::<u64>();
+        ([("topic", topic.topic.as_str())], bytes)
+    });
+    let help = "Bytes beyond a limit of retention that are still there";
+    to.gauges("strandline_topic_retention_overdue_bytes", help, overdue)?;
+    let removed = |value: fn(&RemovedStats) -> u64| {
+        now.topics.iter().flat_map(move |topic| {
+            let labels = |limit| [("topic", topic.topic.as_str()), ("limit", limit)];
+            topic.removed.iter().map(move |removed| (labels(removed.limit), value(removed)))
+        })
+    };
+    let help = "Bytes that retention removed, by limit";
+    let bytes = removed(|removed| removed.bytes);
+    to.counters("strandline_topic_retention_removed_bytes", help, bytes)?;
+    let help = "Segments that retention removed, by limit";
+    let segments = removed(|removed| removed.segments);
+    to.counters("strandline_topic_retention_removed_segments", help, segments)?;
+    let help = "Partitions of which retention could remove nothing";
+    to.counter("strandline_retention_failures", help, Some(now.retention_failures))?;
+    #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 fit an f64")]
+    let checked = now.retention_checked_at.map(|at| at.as_millis() as f64 / 1000.0);
+    let help = "When retention last came to the end of a pass, since 1970";
+    to.gauge("strandline_retention_last_check_timestamp_seconds", help, checked)
 }
 
 fn encode_partitions(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {

@@ -75,6 +75,8 @@ fn snapshot() -> Snapshot {
         clients_stranded: 0,
         offsets_committed: 12,
         offsets_removed: 3,
+        retention_failures: 2,
+        retention_checked_at: Some(Timestamp::from_millis(1_700_000_000_500)),
         topics: Vec::new(),
         storage: Vec::new(),
     }

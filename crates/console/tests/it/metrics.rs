@@ -1,7 +1,8 @@
 //! Metrics: both formats, the names, and what too many partitions do.
 
 use strandline_console::{
-    ApiStats, Durations, ErrorCount, ListenerStats, PartitionStats, Scope, StorageStats, TopicStats,
+    ApiStats, Durations, ErrorCount, ListenerStats, PartitionStats, RemovedStats, Scope,
+    StorageStats, TopicStats,
 };
 use strandline_model::{ByteCount, Offset, PartitionIndex};
 
@@ -15,6 +16,7 @@ fn partition(index: u32) -> PartitionStats {
         high_watermark: Offset::new(20),
         size: ByteCount::new(700),
         segments: 2,
+        overdue: ByteCount::new(90),
     }
 }
 
@@ -25,6 +27,7 @@ fn topic(name: &str, partitions: u32) -> TopicStats {
         received_records: 15,
         sent_bytes: 500,
         rejected: vec![ErrorCount { error: "INVALID_RECORD", count: 3 }],
+        removed: vec![RemovedStats { limit: "retention.ms", segments: 4, bytes: 2800 }],
         partitions: (0..partitions).map(partition).collect(),
     }
 }
@@ -97,6 +100,11 @@ async fn every_scraper_reads_the_plain_format() {
         r#"strandline_topic_size_bytes{topic="orders"} 1400"#,
         r#"strandline_topic_segments{topic="orders"} 4"#,
         r#"strandline_topic_size_bytes{topic="wei\"rd\\"} 700"#,
+        r#"strandline_topic_retention_overdue_bytes{topic="orders"} 180"#,
+        r#"strandline_topic_retention_removed_bytes_total{topic="orders",limit="retention.ms"} 2800"#,
+        r#"strandline_topic_retention_removed_segments_total{topic="orders",limit="retention.ms"} 4"#,
+        "strandline_retention_failures_total 2",
+        "strandline_retention_last_check_timestamp_seconds 1700000000.5",
         "strandline_partition_labels 1",
         r#"strandline_partition_log_start_offset{topic="orders",partition="1"} 10"#,
         r#"strandline_partition_log_end_offset{topic="orders",partition="1"} 25"#,

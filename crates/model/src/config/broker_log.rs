@@ -73,24 +73,18 @@ pub(super) const KEYS: &[ConfigKey] = &[
     long("log.retention.ms", UNSET)
         .unlimited_or_positive()
         .cluster_wide()
-        .ignored(reason::RETENTION)
         .doc("Default of `retention.ms`."),
     int("log.retention.minutes", UNSET)
         .unlimited_or_positive()
-        .ignored(reason::RETENTION)
         .doc("Default of `retention.ms` in minutes, when `log.retention.ms` is not set."),
-    int("log.retention.hours", "168").unlimited_or_positive().ignored(reason::RETENTION).doc(
+    int("log.retention.hours", "168").unlimited_or_positive().doc(
         "Default of `retention.ms` in hours, when `log.retention.minutes` is not set \
             either.",
     ),
-    long("log.retention.bytes", "-1")
-        .cluster_wide()
-        .ignored(reason::RETENTION)
-        .doc("Default of `retention.bytes`."),
-    long("log.retention.check.interval.ms", "300000")
-        .at_least(1)
-        .ignored(reason::RETENTION)
-        .doc("How often retention looks at every partition."),
+    long("log.retention.bytes", "-1").cluster_wide().doc("Default of `retention.bytes`."),
+    long("log.retention.check.interval.ms", "300000").at_least(1).cluster_wide().doc(
+        "How often retention looks at every partition. Unlike in Kafka it may change at run time.",
+    ),
     list("log.cleanup.policy", "delete")
         .one_of(&["compact", "delete"])
         .cluster_wide()

@@ -15,11 +15,9 @@ pub(super) const TOPIC_KEYS: &[ConfigKey] = &[
     long("retention.records", "-1")
         .at_least(-1)
         .falls_back_to(&[same("log.retention.records")])
-        .ignored(super::reason::RETENTION)
-        .doc("The most records of a partition: the oldest segments go while there are more."),
+        .doc("The most records of a partition: the oldest segments go while there are more, never the newest; -1 for no limit."),
     boolean("retention.bytes.floor", "false")
         .falls_back_to(&[same("log.retention.bytes.floor")])
-        .ignored(super::reason::RETENTION)
         .doc(
             "Apache Kafka's reading of `retention.bytes`: a segment goes only when what is left is \
              still at or above the limit.",
@@ -47,11 +45,9 @@ pub(super) const BROKER_KEYS: &[ConfigKey] = &[
     long("log.retention.records", "-1")
         .at_least(-1)
         .cluster_wide()
-        .ignored(super::reason::RETENTION)
         .doc("Default of `retention.records`."),
     boolean("log.retention.bytes.floor", "false")
         .cluster_wide()
-        .ignored(super::reason::RETENTION)
         .doc("Default of `retention.bytes.floor`."),
     boolean("log.validate.compressed", "false")
         .cluster_wide()

@@ -23,7 +23,6 @@ pub(super) const QUOTAS: &str = "quotas are not served yet";
 pub(super) const RACK: &str = "racks are not served yet";
 pub(super) const REMOVAL: &str = "a dropped segment goes when its last reader is done";
 pub(super) const REPLICATION: &str = "one broker leads every partition";
-pub(super) const RETENTION: &str = "retention is not carried out yet";
 pub(super) const SHARE_GROUPS: &str = "share groups are not served yet";
 pub(super) const STREAMS_GROUPS: &str = "streams groups are not served yet";
 pub(super) const TELEMETRY: &str = "client metrics are not served yet";

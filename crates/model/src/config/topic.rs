@@ -148,13 +148,10 @@ pub(super) const KEYS: &[ConfigKey] = &[
     boolean("remote.storage.enable", "false")
         .ignored(reason::TIERED)
         .doc("Whether the topic is tiered."),
-    long("retention.bytes", "-1")
-        .falls_back_to(&[same("log.retention.bytes")])
-        .ignored(reason::RETENTION)
-        .doc(
-            "The largest size of a partition: the oldest segments go while it is over; -1 \
-            for no limit.",
-        ),
+    long("retention.bytes", "-1").falls_back_to(&[same("log.retention.bytes")]).doc(
+        "The largest size of a partition: the oldest segments go while it is over, never the \
+         newest; segments are closed at an eighth of it; -1 for no limit.",
+    ),
     long("retention.ms", "604800000")
         .at_least(-1)
         .falls_back_to(&[
@@ -162,8 +159,10 @@ pub(super) const KEYS: &[ConfigKey] = &[
             minutes("log.retention.minutes"),
             hours("log.retention.hours"),
         ])
-        .ignored(reason::RETENTION)
-        .doc("How long records are kept; -1 for ever."),
+        .doc(
+            "How long records are kept: a segment goes when its newest record is older, an idle \
+             partition empties; -1 for ever.",
+        ),
     int("segment.bytes", "1073741824")
         .at_least(1_048_576)
         .falls_back_to(&[same("log.segment.bytes")])

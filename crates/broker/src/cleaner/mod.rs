@@ -1,0 +1,200 @@
+//! Retention, carried out: every so often each partition is judged by
+//! [`strandline_partition::retention`], and what it says goes.
+//!
+//! # Invariants
+//! - A partition that is slow or fails holds up none of the others, nor the next pass: it gives its
+//!   turn back after [`PATIENCE`], and is left alone until it has come to its end.
+//! - A log that is not open is opened only when something of it is to go.
+//! - Settings are looked at anew in every pass, for every segment.
+
+mod log;
+mod remains;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use strandline_model::{PartitionId, Timestamp};
+use strandline_partition::retention::{Sighting, TrustedClock};
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::environment::Environment;
+use crate::metrics::Metrics;
+use crate::partition::PartitionSlot;
+use crate::partitions::Partitions;
+use crate::settings::SettingsSource;
+use crate::tasks;
+use crate::topic::{Registry, Topic};
+
+pub(crate) use remains::Remains;
+
+/// Partitions that are cleaned at a time. An engine that makes trims durable together does so for
+/// that many at once.
+const TURNS: u32 = 16;
+/// How long a partition keeps its turn.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The first pass comes no later than this after the start, so that a broker that is often started
+/// anew keeps its limits too.
+const FIRST_PASS: Duration = Duration::from_secs(30);
+/// Partitions that are looked at before others may have the thread.
+const LOOKS: usize = 32;
+
+/// What the cleaner works with.
+#[derive(Debug)]
+pub(crate) struct CleanerParts {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) partitions: Arc<Partitions>,
+    pub(crate) settings: Arc<SettingsSource>,
+    pub(crate) environment: Arc<dyn Environment>,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Where passes and what they do run: not where connections are served.
+    pub(crate) runtime: Handle,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Cleaner {
+    parts: CleanerParts,
+    clock: Mutex<TrustedClock>,
+    /// Logs whose times lay in the future when they were seen first.
+    sightings: Mutex<HashMap<PartitionId, Sighting>>,
+    /// Partitions that are being cleaned.
+    busy: Mutex<HashSet<PartitionId>>,
+    turns: Arc<Semaphore>,
+    /// When the last pass ended, in milliseconds; 0: there was none.
+    last_pass_ms: AtomicI64,
+}
+
+impl Cleaner {
+    pub(crate) fn new(parts: CleanerParts) -> Self {
+        Self {
+            parts,
+            clock: Mutex::default(),
+            sightings: Mutex::default(),
+            busy: Mutex::default(),
+            turns: Arc::new(Semaphore::new(TURNS as usize)),
+            last_pass_ms: AtomicI64::new(0),
+        }
+    }
+
+    /// The time that retention goes by.
+    pub(crate) fn now(&self) -> Timestamp {
+        let environment = &self.parts.environment;
+        self.clock.lock().now(environment.now(), environment.monotonic())
+    }
+
+    /// When the last pass ended, if there was one.
+    pub(crate) fn last_pass(&self) -> Option<Timestamp> {
+        let millis = self.last_pass_ms.load(Ordering::Relaxed);
+        (millis > 0).then(|| Timestamp::from_millis(millis))
+    }
+
+    /// The time from the end of a pass to the next one.
+    pub(crate) fn interval(&self) -> Duration {
+        Duration::from_millis(self.parts.settings.broker().log_retention_check_interval_ms)
+    }
+
+    /// Works until `stop`.
+    pub(crate) async fn run(self: Arc<Self>, stop: CancellationToken) {
+        let mut changes = self.parts.settings.changes();
+        let mut at_most = FIRST_PASS;
+        while self.wait(at_most, &mut changes, &stop).await {
+            self.pass(&stop).await;
+            at_most = Duration::MAX;
+        }
+    }
+
+    /// Waits for the next pass, whose time may change meanwhile. False: the broker stops.
+    async fn wait(
+        &self,
+        at_most: Duration,
+        changes: &mut watch::Receiver<u64>,
+        stop: &CancellationToken,
+    ) -> bool {
+        let environment = &self.parts.environment;
+        let begun = environment.monotonic();
+        loop {
+            let waited = environment.monotonic().saturating_sub(begun);
+            let left = self.interval().min(at_most).saturating_sub(waited);
+            tokio::select! {
+                () = environment.sleep(left) => return true,
+                Ok(()) = changes.changed() => {}
+                () = stop.cancelled() => return false,
+            }
+        }
+    }
+
+    /// Looks at every partition once and cleans those of which something is to go. Ends when all are
+    /// done but those that have used up their turn.
+    pub(crate) async fn pass(self: &Arc<Self>, stop: &CancellationToken) {
+        let now = self.now();
+        let registry = &self.parts.registry;
+        self.sightings.lock().retain(|id, _| registry.by_id(id.topic_id).is_some());
+        let mut looked = 0;
+        for topic in registry.all() {
+            for slot in topic.partitions() {
+                looked += 1;
+                if looked % LOOKS == 0 {
+                    tokio::task::yield_now().await;
+                }
+                if self.is_due(&topic, &slot, now) {
+                    self.begin(&topic, slot, now).await;
+                }
+                if stop.is_cancelled() {
+                    return;
+                }
+            }
+        }
+        let all = self.turns.acquire_many(TURNS).await;
+        drop(all.expect("the semaphore is never closed"));
+        let ended = self.parts.environment.now();
+        self.last_pass_ms.store(ended.as_millis(), Ordering::Relaxed);
+    }
+
+    /// Cleans a partition as soon as there is a turn, unless it is being cleaned still.
+    async fn begin(self: &Arc<Self>, topic: &Arc<Topic>, slot: Arc<PartitionSlot>, now: Timestamp) {
+        let Some(busy) = Busy::begin(self, slot.id()) else { return };
+        let turn = Arc::clone(&self.turns).acquire_owned().await;
+        let turn = turn.expect("the semaphore is never closed");
+        let (cleaner, topic) = (Arc::clone(self), Arc::clone(topic));
+        tasks::spawn(&self.parts.runtime, "clean partition", async move {
+            let _busy = busy;
+            let patience = cleaner.parts.environment.sleep(PATIENCE);
+            let mut cleaned = std::pin::pin!(cleaner.clean(&topic, &slot, now));
+            tokio::select! {
+                () = &mut cleaned => return,
+                () = patience => {
+                    let id = slot.id();
+                    tracing::warn!(topic = %topic.name(), partition = %id, "retention is slow here");
+                    drop(turn);
+                }
+            }
+            cleaned.await;
+        });
+    }
+}
+
+/// A partition that is being cleaned.
+struct Busy {
+    cleaner: Arc<Cleaner>,
+    id: PartitionId,
+}
+
+impl Busy {
+    /// `None` when it is already.
+    fn begin(cleaner: &Arc<Cleaner>, id: PartitionId) -> Option<Self> {
+        let is_first = cleaner.busy.lock().insert(id);
+        is_first.then(|| Self { cleaner: Arc::clone(cleaner), id })
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.cleaner.busy.lock().remove(&self.id);
+    }
+}

@@ -1,0 +1,49 @@
+//! The forecast: what is still there of a partition, why, and when it goes. Asked of the same
+//! function that removes.
+
+use strandline_model::ByteCount;
+use strandline_partition::retention::{Policy, Verdict};
+use strandline_storage::{ChunkInfo, LogBounds};
+
+use super::Cleaner;
+use super::log::Judged;
+use crate::partition::PartitionSlot;
+use crate::topic::Topic;
+
+/// What is stored of a partition, segment by segment.
+#[derive(Clone, Debug)]
+pub(crate) struct Remains {
+    pub(crate) bounds: LogBounds,
+    pub(crate) segments: Vec<SegmentRemains>,
+}
+
+/// A segment with what becomes of it.
+#[derive(Clone, Debug)]
+pub(crate) struct SegmentRemains {
+    pub(crate) chunk: ChunkInfo,
+    pub(crate) verdict: Verdict,
+}
+
+impl Remains {
+    /// Bytes that are to go at the next pass.
+    pub(crate) fn due_bytes(&self) -> ByteCount {
+        let due = self.segments.iter().filter(|one| matches!(one.verdict, Verdict::Goes(_)));
+        due.map(|one| one.chunk.bytes).sum()
+    }
+}
+
+impl Cleaner {
+    /// What a pass would find of a partition under `policy`, now; `None` when nothing is stored.
+    pub(crate) fn remains(
+        &self,
+        topic: &Topic,
+        slot: &PartitionSlot,
+        policy: &Policy,
+    ) -> Option<Remains> {
+        let stored = self.stored(topic, slot)?;
+        let Judged { stored, choice } = self.judge(slot, stored, policy, self.now());
+        let segments = stored.chunks.into_iter().zip(choice.verdicts);
+        let segments = segments.map(|(chunk, verdict)| SegmentRemains { chunk, verdict });
+        Some(Remains { bounds: stored.bounds, segments: segments.collect() })
+    }
+}
