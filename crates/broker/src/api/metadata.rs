@@ -1,8 +1,9 @@
 //! Metadata: v0–v13. v0 empty list means all; v1 null means all; v4 auto-creation switch; v7 leader
 //! epoch; v8 authorized operations; v10 topic ids; v12 lookup by id.
 //!
-//! A topic that may be created on first use is created before the answer, so the client need not
-//! ask again. The name of one that was deleted a moment ago is unknown for a while.
+//! A topic that may be created on first use is created before the answer, which as Kafka's calls it
+//! unknown: the client asks again and is told its leader. The name of one that was deleted a moment
+//! ago is unknown for a while.
 
 use std::sync::Arc;
 
@@ -135,25 +136,27 @@ async fn describe_asked(
     }
     // Before v4 a client could not forbid it.
     let client_allows = version < 4 || request.allow_auto_topic_creation;
-    match create_on_first_use(broker, name, client_allows && *may_create > 0).await {
-        Ok(topic) => {
+    let error = match create_on_first_use(broker, name, client_allows && *may_create > 0).await {
+        Ok(()) => {
             *may_create -= 1;
-            describe(broker, &topic, request)
+            ErrorCode::UNKNOWN_TOPIC_OR_PARTITION
         }
-        Err(error) => MetadataResponseTopic {
-            error_code: error.get(),
-            name: Some(text(name)),
-            topic_authorized_operations: OPERATIONS_NOT_ASKED,
-            ..MetadataResponseTopic::default()
-        },
+        Err(error) => error,
+    };
+    MetadataResponseTopic {
+        error_code: error.get(),
+        name: Some(text(name)),
+        topic_authorized_operations: OPERATIONS_NOT_ASKED,
+        ..MetadataResponseTopic::default()
     }
 }
 
+/// Creates a topic, durably: whoever asks next is told of it.
 async fn create_on_first_use(
     broker: &Arc<Broker>,
     name: &str,
     client_allows: bool,
-) -> Result<Arc<Topic>, ErrorCode> {
+) -> Result<(), ErrorCode> {
     TopicName::new(name).map_err(|_: InvalidTopicName| ErrorCode::INVALID_TOPIC_EXCEPTION)?;
     let allowed = client_allows && broker.settings().broker().auto_create_topics_enable;
     if !allowed || broker.name_rests(name) {
@@ -167,11 +170,8 @@ async fn create_on_first_use(
         configs: Vec::new(),
     };
     match broker.create_topic(&new).await {
-        Ok(topic) => Ok(topic),
-        // Somebody else used it for the first time at the same moment.
-        Err(CreateError::Exists(_)) => {
-            broker.registry().by_name(name).ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)
-        }
+        // It may exist because somebody else used it for the first time at the same moment.
+        Ok(_) | Err(CreateError::Exists(_)) => Ok(()),
         Err(error) => {
             tracing::debug!(topic = name, %error, "topic was not created on first use");
             Err(error_code::create(&error))
