@@ -9,9 +9,9 @@ use anyhow::Context as _;
 
 use super::apis::{self, KAFKA};
 use super::pattern::{Section, section_of, sections};
-use super::plan::{Catalogue, FOLDER, Id};
+use super::plan::{Catalogue, FOLDER, Id, ReadFile, read_file};
 use super::suite::suites;
-use super::table::Table;
+use super::table::{KEPT, Table};
 
 /// The document.
 pub(crate) const DOCUMENT: &str = "docs/compat.md";
@@ -25,22 +25,32 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<ExitCode> {
 
 /// Writes the document anew.
 pub(crate) fn write(root: &Path) -> anyhow::Result<()> {
-    let text = generate(root)?;
+    let text = generate(&|path| read_file(root, path))?;
     std::fs::write(root.join(DOCUMENT), text).with_context(|| format!("write {DOCUMENT}"))
 }
 
 /// The document as it should be.
-pub(crate) fn generate(root: &Path) -> anyhow::Result<String> {
-    let read = |path: &str| {
-        std::fs::read_to_string(root.join(path)).with_context(|| format!("read {path}"))
-    };
+fn generate(read: &ReadFile<'_>) -> anyhow::Result<String> {
     let facts = Facts {
-        catalogue: Catalogue::read(root)?,
+        catalogue: Catalogue::from_files(read)?,
         features: sections(&read(&format!("{FOLDER}/features.txt"))?).context("features.txt")?,
         served: apis::served(&read(apis::TABLE)?)?,
-        results: Table::read(root)?,
+        results: Table::parse(&read(KEPT)?).context(KEPT)?,
     };
     facts.document()
+}
+
+/// What is wrong with the document in these files, by their paths from the root.
+pub(crate) fn complaint(files: &BTreeMap<String, String>) -> Option<String> {
+    let read =
+        |path: &str| files.get(path).cloned().with_context(|| format!("{path} is not in the tree"));
+    match generate(&read) {
+        Err(error) => Some(format!("cannot be made: {error:#}")),
+        Ok(text) if files.get(DOCUMENT) != Some(&text) => {
+            Some("is not what its sources say; run `cargo xtask compat`".to_owned())
+        }
+        Ok(_) => None,
+    }
 }
 
 struct Facts {
@@ -218,7 +228,7 @@ mod tests {
 
     #[test]
     fn every_id_has_a_feature_and_the_document_can_be_made() {
-        let text = generate(&crate::root()).unwrap();
+        let text = generate(&|path| read_file(&crate::root(), path)).unwrap();
         assert!(text.contains("| 0 | Produce | 3–13 | 3–13 | all versions |"));
     }
 }

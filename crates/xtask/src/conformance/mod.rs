@@ -8,6 +8,7 @@
 mod apis;
 mod broker;
 pub(crate) mod compat;
+mod crash;
 mod outcome;
 mod pattern;
 mod plan;
@@ -31,11 +32,14 @@ use table::{Stamp, Table};
 
 const USAGE: &str =
     "usage: cargo xtask conformance [LANE ...] [--fast] [--twice] [--only PATTERN] [--record]
+       cargo xtask conformance --crash
 
   LANE            python, go, rust, java, java-apps; all without
   --fast          what CI runs at each change; nothing that is marked
   --twice         everything two times; of two results the worse one counts
   --only PATTERN  only ids like this (`*` stands for any text): 'kgo/Test*ETL*'
+  --crash         instead of the lanes: chains of groups whose every record is counted, while the
+                  broker is killed and restarted every 8 s
   --record        keep the results in tests/conformance/results.tsv and write docs/compat.md anew";
 
 /// What a run is asked to do.
@@ -44,6 +48,7 @@ struct Options {
     choice: Choice,
     twice: bool,
     record: bool,
+    crash: bool,
 }
 
 /// Verdicts by full id.
@@ -56,7 +61,7 @@ pub(crate) fn run(root: PathBuf, words: &[&str]) -> anyhow::Result<ExitCode> {
     call(context.root(), "cargo")
         .words("build --locked --release --package strandline-cli")
         .wait()?;
-    let good = run_lanes(&context, &options)?;
+    let good = if options.crash { crash::run(&context)? } else { run_lanes(&context, &options)? };
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -77,6 +82,7 @@ fn options(words: &[&str]) -> anyhow::Result<Options> {
             "--fast" => options.choice.fast = true,
             "--twice" => options.twice = true,
             "--record" => options.record = true,
+            "--crash" => options.crash = true,
             "--only" => {
                 let pattern = words.next().with_context(|| format!("--only what?\n{USAGE}"))?;
                 options.choice.only = Some((*pattern).to_owned());
@@ -86,6 +92,11 @@ fn options(words: &[&str]) -> anyhow::Result<Options> {
                 None => bail!("no lane is called `{name}`\n{USAGE}"),
             },
         }
+    }
+    let Options { choice, twice, record, crash } = &options;
+    let narrows = choice.fast || choice.only.is_some() || !choice.lanes.is_empty();
+    if *crash && (narrows || *twice || *record) {
+        bail!("--crash stands alone\n{USAGE}");
     }
     Ok(options)
 }
@@ -270,6 +281,8 @@ mod tests {
         assert_eq!(read.choice.only.as_deref(), Some("kgo/*"));
         assert!(options(&["cobol"]).is_err());
         assert!(options(&["--only"]).is_err());
+        assert!(options(&["--crash"]).unwrap().crash);
+        assert!(options(&["--crash", "go"]).is_err());
     }
 
     #[test]

@@ -37,6 +37,14 @@ pub(super) struct Catalogue {
     fast: Vec<String>,
 }
 
+/// Gives the text of a file by its path from the root.
+pub(super) type ReadFile<'a> = dyn Fn(&str) -> anyhow::Result<String> + 'a;
+
+/// The text of a file below `root`.
+pub(super) fn read_file(root: &Path, path: &str) -> anyhow::Result<String> {
+    std::fs::read_to_string(root.join(path)).with_context(|| format!("read {path}"))
+}
+
 /// A test that Apache Kafka passes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Id {
@@ -69,19 +77,20 @@ pub(super) struct Choice {
 impl Catalogue {
     /// Reads everything below `root`.
     pub(super) fn read(root: &Path) -> anyhow::Result<Self> {
-        let folder = root.join(FOLDER);
-        let read = |name: &str| {
-            let path = folder.join(name);
-            std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))
-        };
+        Self::from_files(&|path| read_file(root, path))
+    }
+
+    /// Reads everything, through what gives the text of a file by its path from the root.
+    pub(super) fn from_files(read: &ReadFile<'_>) -> anyhow::Result<Self> {
         let mut lists = BTreeMap::new();
         for lane in LANES {
             for suite in lane.suites {
-                lists.insert(suite.name, read(&format!("{}/{}.txt", lane.name, suite.name))?);
+                let path = format!("{FOLDER}/{}/{}.txt", lane.name, suite.name);
+                lists.insert(suite.name, read(&path)?);
             }
         }
-        let marks = read("marks.txt")?;
-        Self::parse(&lists, &marks, &read("fast.txt")?)
+        let marks = read(&format!("{FOLDER}/marks.txt"))?;
+        Self::parse(&lists, &marks, &read(&format!("{FOLDER}/fast.txt"))?)
     }
 
     fn parse(

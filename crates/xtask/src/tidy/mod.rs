@@ -4,6 +4,7 @@
 //! wrong there and what to do instead. All checks run always, so that one run shows everything.
 
 mod changelog;
+mod compat;
 mod crates;
 mod docs;
 mod fence;
@@ -73,6 +74,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("text", text::check),
     ("documents", docs::check),
     ("changelog", changelog::check),
+    ("compatibility", compat::check),
 ];
 
 /// Runs all checks over the tree at `root` and prints what they find.

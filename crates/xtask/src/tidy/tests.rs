@@ -332,3 +332,15 @@ fn the_changelog_has_a_place_for_what_comes() {
     let expected = "CHANGELOG.md: has no heading `## Unreleased`";
     finds_one(super::changelog::check, "CHANGELOG.md", "# C\n", expected);
 }
+
+#[test]
+fn the_table_of_compatibility_is_that_of_its_sources() {
+    let mut tree = Tree::read(&crate::root()).unwrap();
+    assert!(super::compat::check(&tree).is_empty());
+    tree.files.get_mut("tests/conformance/results.tsv").unwrap().clear();
+    let stale = "docs/compat.md: is not what its sources say; run `cargo xtask compat`";
+    finds(super::compat::check, &tree, &[stale]);
+    tree.files.remove("tests/conformance/marks.txt");
+    let gone = "docs/compat.md: cannot be made: tests/conformance/marks.txt is not in the tree";
+    finds(super::compat::check, &tree, &[gone]);
+}
