@@ -23,6 +23,7 @@ class Broker:
         self.port = 0
         self.log = folder / "broker.log"
         self.process: subprocess.Popen | None = None
+        self.arguments: list[str] = []
         folder.mkdir(parents=True, exist_ok=True)
 
     @property
@@ -103,7 +104,7 @@ class Strandline(Broker):
         command += ["--http", "0", "--ports-file", str(self.ports_file)]
         for key, value in self.properties.items():
             command += ["-c", f"{key}={value}"]
-        return command
+        return command + self.arguments
 
     def answers(self) -> bool:
         if not self.ports_file.exists():

@@ -94,3 +94,15 @@ def kafka_tool() -> Callable[..., str]:
         return done.stdout
 
     return run
+
+
+@pytest.fixture(scope="session")
+def kafka_refusal() -> Callable[..., str]:
+    """Runs one of these tools for something that the broker refuses; all that it says."""
+
+    def run(tool: str, *arguments: str) -> str:
+        done = subprocess.run([str(KAFKA), tool, *arguments], capture_output=True, text=True, timeout=120)
+        assert done.returncode != 0, f"{tool} did what it should not:\n{done.stdout}"
+        return done.stdout + done.stderr
+
+    return run

@@ -117,10 +117,43 @@ def test_the_cluster_has_an_id(broker: Broker, kafka_tool: Tool) -> None:
     assert re.search(r"^Cluster ID: \S{22}$", answer, re.MULTILINE)
 
 
+def test_the_quorum_is_one_leader_without_lag(broker: Broker, kafka_tool: Tool) -> None:
+    quorum = ("metadata-quorum", "--bootstrap-server", broker.bootstrap, "describe")
+    status = dict(re.findall(r"^(\w+): +(.*)$", kafka_tool(*quorum, "--status"), re.MULTILINE))
+    assert (status["LeaderId"], status["MaxFollowerLag"]) == (str(node_id(broker)), "0")
+    [voter] = json.loads(status["CurrentVoters"])
+    assert (voter["id"], json.loads(status["CurrentObservers"])) == (node_id(broker), [])
+    [leader] = kafka_tool(*quorum, "--replication").splitlines()[1:]
+    assert leader.split()[0] == str(node_id(broker)) and leader.split()[-1] == "Leader"
+
+
+def test_features_are_described_and_keep_their_levels(broker: Broker, kafka_tool: Tool, kafka_refusal: Tool) -> None:
+    features = ("features", "--bootstrap-server", broker.bootstrap)
+    described = kafka_tool(*features, "describe")
+    assert re.search(r"metadata.version\s+SupportedMinVersion: 3.3-IV3\s.*FinalizedVersionLevel: 4.4-IV2\s", described)
+    assert "metadata.version was upgraded to 33." in kafka_tool(*features, "upgrade", "--feature", "metadata.version=33")
+    refusal = kafka_refusal(*features, "downgrade", "--feature", "metadata.version=32")
+    assert "Unsupported metadata.version downgrade from 33 to 32. Refusing to perform" in refusal
+    refusal = kafka_refusal(*features, "upgrade", "--feature", "no.such=1")
+    assert re.search(r"Invalid update version 1 for feature no.such. Local controller \d does not support this feature.", refusal)
+    levels = re.compile(r"FinalizedVersionLevel: (\S+)")
+    assert levels.findall(kafka_tool(*features, "describe")) == levels.findall(described)
+
+
 @pytest.mark.strandline
-def test_no_feature_is_promised(broker: Broker, kafka_tool: Tool) -> None:
-    answer = kafka_tool("features", "--bootstrap-server", broker.bootstrap, "describe")
-    assert not re.search(r"FinalizedVersionLevel: [1-9]", answer)
+def test_features_rise_from_where_a_folder_begins(make_broker: Callable[..., Strandline], kafka_tool: Tool) -> None:
+    broker = make_broker()
+    broker.arguments += ["--feature", "metadata.version=20"]
+    broker.start()
+    features = ("features", "--bootstrap-server", broker.bootstrap)
+    kafka_tool(*features, "upgrade", "--feature", "metadata.version=29", "--dry-run")
+    assert "FinalizedVersionLevel: 3.8-IV0" in kafka_tool(*features, "describe")
+    kafka_tool(*features, "upgrade", "--feature", "metadata.version=29")
+    broker.kill()
+    broker.start()
+    assert "FinalizedVersionLevel: 4.2-IV1" in kafka_tool(*features, "describe")
+    kafka_tool(*features, "downgrade", "--feature", "metadata.version=24")
+    assert "FinalizedVersionLevel: 4.0-IV2" in kafka_tool(*features, "describe")
 
 
 def test_quotas_are_kept_and_described(broker: Broker, kafka_tool: Tool) -> None:

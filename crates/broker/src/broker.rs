@@ -26,6 +26,7 @@ use crate::drive::Drivers;
 use crate::engines::Engines;
 use crate::environment::{Environment, new_topic_id};
 use crate::error_code;
+use crate::features::Features;
 use crate::group::GroupCoordinator;
 use crate::group::feed::{self, OffsetsFeed};
 use crate::metrics::Metrics;
@@ -62,6 +63,8 @@ pub struct BrokerParts {
     pub environment: Arc<dyn Environment>,
     /// What `advertised.listeners` says, by the port on which a client reached us.
     pub advertised: BTreeMap<u16, Endpoint>,
+    /// Levels that features begin with, where they have none yet; others begin with their default.
+    pub features: BTreeMap<String, i16>,
 }
 
 /// Why a broker did not start.
@@ -85,6 +88,7 @@ pub struct Broker {
     engines: Engines,
     registry: Arc<Registry>,
     resting_names: RestingNames,
+    features: Features,
     configs: DynamicConfigs,
     partitions: Arc<Partitions>,
     producer_ids: ProducerIds,
@@ -103,8 +107,10 @@ pub struct Broker {
 impl Broker {
     /// Reads what is kept, starts the background tasks on the current runtime, and is ready.
     pub async fn start(parts: BrokerParts) -> Result<Arc<Self>, StartError> {
-        let BrokerParts { layers, config, engines, meta, environment, advertised } = parts;
+        let BrokerParts { layers, config, engines, meta, environment, advertised, features } =
+            parts;
         let cluster_id = cluster_id(meta.as_ref(), environment.as_ref()).await?;
+        let features = Features::load(Arc::clone(&meta), &features).await?;
         let limits = session_limits(&config);
         let names = engines.iter().map(|(name, _)| name.to_owned()).collect();
         let settings = Arc::new(SettingsSource::new(layers, config, names));
@@ -155,6 +161,7 @@ impl Broker {
             registry,
             resting_names: RestingNames::default(),
             configs,
+            features,
             producer_ids: ProducerIds::new(meta),
             purger: Arc::new(purger),
             sessions: Mutex::new(FetchSessions::new(limits)),
@@ -370,6 +377,10 @@ impl Broker {
 
     pub(crate) fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    pub(crate) const fn features(&self) -> &Features {
+        &self.features
     }
 
     pub(crate) const fn configs(&self) -> &DynamicConfigs {

@@ -103,12 +103,14 @@ impl Connection {
         if header.api.key() == ApiKey::Produce {
             return self.start_produce(header, body, arrived_at).await;
         }
-        let reply = if groups::is_of_groups(header.api.key()) {
-            self.answer_of_groups(header, body).await?
-        } else {
-            self.answer(header.api, header.correlation_id, body).await?
+        let (api, id) = (header.api, header.correlation_id);
+        let reply = match api.key() {
+            key if groups::is_of_groups(key) => self.answer_of_groups(header, body).await?,
+            key if admin::is_of_configs(key) => self.configure(api, id, body).await?,
+            key if admin::is_of_tools(key) => self.administer(api, id, body).await?,
+            _ => self.answer(api, id, body).await?,
         };
-        self.broker.answered(header.api.key(), arrived_at);
+        self.broker.answered(api.key(), arrived_at);
         Ok(Started::Reply(reply))
     }
 
@@ -156,7 +158,7 @@ impl Connection {
             }
             ApiKey::ApiVersions => {
                 let request: api_versions::Request = decode(body, api)?;
-                let response = api::api_versions::handle(&request, version);
+                let response = api::api_versions::handle(broker, &request, version);
                 if response.error_code == ErrorCode::NONE.get() {
                     let name = request.client_software_name.as_str();
                     let software_version = request.client_software_version.as_str();
@@ -184,20 +186,6 @@ impl Connection {
                 let request: describe_cluster::Request = decode(body, api)?;
                 reply(api, id, &api::describe_cluster::handle(broker, &self.peer, &request))
             }
-            ApiKey::AlterConfigs
-            | ApiKey::AlterClientQuotas
-            | ApiKey::DescribeClientQuotas
-            | ApiKey::DescribeConfigs
-            | ApiKey::CreatePartitions
-            | ApiKey::IncrementalAlterConfigs
-            | ApiKey::ListConfigResources
-            | ApiKey::DeleteRecords
-            | ApiKey::AlterReplicaLogDirs
-            | ApiKey::DescribeLogDirs
-            | ApiKey::ElectLeaders
-            | ApiKey::AlterPartitionReassignments
-            | ApiKey::ListPartitionReassignments
-            | ApiKey::DescribeProducers => return self.administer(api, id, body).await,
             ApiKey::DescribeTopicPartitions => {
                 let request: describe_topic_partitions::Request = decode(body, api)?;
                 reply(api, id, &api::describe_topic_partitions::handle(broker, &request))

@@ -13,6 +13,7 @@ use strandline_wire::{ErrorCode, TopicRef};
 
 use crate::configs::AlterError;
 use crate::drive::Unavailable;
+use crate::features::UpdateError;
 use crate::partition::SlotError;
 use crate::topic::{CreateError, CreatePartitionsError, DeleteError};
 
@@ -195,6 +196,14 @@ pub(crate) fn alter_configs(error: &AlterError) -> ErrorCode {
         | AlterError::Group(_)
         | AlterError::ClientMetrics(ClientMetricsError::Pattern(_)) => ErrorCode::INVALID_CONFIG,
         AlterError::Storage(error) => meta(error),
+    }
+}
+
+/// Levels of features that were not changed.
+pub(crate) fn update_features(error: &UpdateError) -> ErrorCode {
+    match error {
+        UpdateError::Refused(_) => ErrorCode::INVALID_UPDATE_VERSION,
+        UpdateError::Storage(error) => meta(error),
     }
 }
 

@@ -22,6 +22,7 @@ mod drive;
 mod engines;
 mod environment;
 mod error_code;
+mod features;
 mod fetch;
 mod group;
 mod lookup;

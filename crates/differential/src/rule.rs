@@ -17,7 +17,7 @@ pub(crate) struct Rule {
 const RULES_MAX: usize = 25;
 const _: () = assert!(RULES.len() <= RULES_MAX);
 
-pub(crate) static RULES: [Rule; 10] = [
+pub(crate) static RULES: [Rule; 11] = [
     Rule {
         name: "only what is served is advertised",
         because: "design §5: an API that is not served is not advertised; versions go up to what \
@@ -36,6 +36,18 @@ pub(crate) static RULES: [Rule; 10] = [
             d.api == "ApiVersions"
                 && (d.path.starts_with("supported_features")
                     || d.path.starts_with("finalized_features"))
+                && (d.ours == ABSENT || d.path.ends_with("features.len"))
+        },
+    },
+    Rule {
+        name: "the quorum has no log",
+        because: "design §5: single-node leader semantics (metadata is rows, which nobody fetches)",
+        covers: |d| {
+            let of_a_log = ["leader_epoch", "high_watermark", "log_end_offset"];
+            let of_a_controller = ["replica_directory_id", "listeners.len"];
+            d.api == "DescribeQuorum"
+                && (of_a_log.iter().chain(&of_a_controller).any(|field| d.path.ends_with(field))
+                    || d.path.contains(".listeners[") && d.ours == ABSENT)
         },
     },
     Rule {

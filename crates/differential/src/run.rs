@@ -174,7 +174,12 @@ fn mask(path: &str, value: &str) -> String {
         {
             "<words>"
         }
-        "log_append_time_ms" if number > 0 => "<now>",
+        "log_append_time_ms" | "last_fetch_timestamp" | "last_caught_up_timestamp"
+            if number > 0 =>
+        {
+            "<now>"
+        }
+        "finalized_features_epoch" if number > 0 => "<epoch>",
         "session_id" if number > 0 => "<session>",
         "producer_id" if number >= 0 => "<producer id>",
         "host" if matches!(value, "127.0.0.1" | "localhost") => "<host>",

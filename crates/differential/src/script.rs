@@ -7,6 +7,7 @@ mod cluster;
 mod configs;
 mod create_topics;
 mod delete_topics;
+mod features;
 mod fetch;
 mod groups;
 mod hostile;
@@ -46,6 +47,7 @@ const PARTS: &[(&str, Part)] = &[
     ("alter_configs", alter_configs::run),
     ("administration", administration::run),
     ("quotas", quotas::run),
+    ("features", features::run),
     ("partitions", partitions::run),
     ("delete_topics", delete_topics::run),
     ("members", members::run),

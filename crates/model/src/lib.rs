@@ -19,6 +19,7 @@
 mod bytes;
 pub mod config;
 mod epoch;
+mod feature;
 mod id;
 mod limits;
 mod offset;
@@ -30,6 +31,9 @@ mod topic_name;
 
 pub use bytes::ByteCount;
 pub use epoch::{LeaderEpoch, ProducerEpoch};
+pub use feature::{
+    Feature, FeatureError, FeatureLevels, FeatureUpdate, SUPPORTED_FEATURES, UpgradeType,
+};
 pub use id::{NodeId, ParseTopicIdError, PartitionId, PartitionIndex, TopicId};
 pub use limits::Limits;
 pub use offset::{Offset, OffsetDelta};

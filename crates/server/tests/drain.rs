@@ -31,6 +31,7 @@ async fn start() -> (Server, SocketAddr) {
         meta: memory,
         environment: Arc::new(SystemEnvironment),
         advertised: std::collections::BTreeMap::new(),
+        features: std::collections::BTreeMap::new(),
     })
     .await
     .expect("an empty broker starts");

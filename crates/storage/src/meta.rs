@@ -34,7 +34,7 @@ pub trait MetaStore: Debug + Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Table {
-    /// Facts about the cluster: its id, the next producer id.
+    /// Facts about the cluster: its id, the next producer id, levels of features.
     Cluster = 1,
     /// Topics by id.
     Topics = 2,

@@ -72,6 +72,10 @@ pub enum ApiKey {
     DescribeClientQuotas = 48,
     /// Changes quotas of clients.
     AlterClientQuotas = 49,
+    /// Describes the quorum of controllers.
+    DescribeQuorum = 55,
+    /// Raises and lowers the levels of features.
+    UpdateFeatures = 57,
     /// Describes the cluster.
     DescribeCluster = 60,
     /// Describes the producers of partitions.
@@ -122,7 +126,7 @@ const fn row(key: ApiKey, min_version: i16, max_version: i16, flexible_from: i16
     ServedApi { key, advertised_from: min_version, min_version, max_version, flexible_from }
 }
 
-static SERVED: [ServedApi; 36] = [
+static SERVED: [ServedApi; 38] = [
     // Versions 0 to 2 are named, not served: librdkafka takes a broker without them for one that
     // knows no compression and silently stops compressing (KAFKA-18659). Kafka does the same.
     ServedApi { advertised_from: 0, ..row(ApiKey::Produce, 3, 13, 9) },
@@ -158,6 +162,8 @@ static SERVED: [ServedApi; 36] = [
     row(ApiKey::OffsetDelete, 0, 0, 1),
     row(ApiKey::DescribeClientQuotas, 0, 1, 1),
     row(ApiKey::AlterClientQuotas, 0, 1, 1),
+    row(ApiKey::DescribeQuorum, 0, 2, 0),
+    row(ApiKey::UpdateFeatures, 0, 2, 0),
     row(ApiKey::DescribeCluster, 0, 2, 0),
     row(ApiKey::DescribeProducers, 0, 0, 0),
     row(ApiKey::ListConfigResources, 0, 1, 0),
@@ -220,6 +226,8 @@ impl ApiKey {
             Self::DeleteGroups => "DeleteGroups",
             Self::IncrementalAlterConfigs => "IncrementalAlterConfigs",
             Self::OffsetDelete => "OffsetDelete",
+            Self::DescribeQuorum => "DescribeQuorum",
+            Self::UpdateFeatures => "UpdateFeatures",
             Self::DescribeCluster => "DescribeCluster",
             Self::ConsumerGroupDescribe => "ConsumerGroupDescribe",
             Self::ListConfigResources => "ListConfigResources",

@@ -47,9 +47,9 @@ pub use message::{
     alter_replica_log_dirs, api_versions, consumer_group_describe, create_partitions,
     create_topics, delete_groups, delete_records, delete_topics, describe_client_quotas,
     describe_cluster, describe_configs, describe_groups, describe_log_dirs, describe_producers,
-    describe_topic_partitions, elect_leaders, find_coordinator, heartbeat,
+    describe_quorum, describe_topic_partitions, elect_leaders, find_coordinator, heartbeat,
     incremental_alter_configs, init_producer_id, join_group, leave_group, list_config_resources,
     list_groups, list_offsets, list_partition_reassignments, metadata, offset_commit,
-    offset_delete, offset_fetch, offset_for_leader_epoch, sync_group,
+    offset_delete, offset_fetch, offset_for_leader_epoch, sync_group, update_features,
 };
 pub use topic::{Leader, NodeEndpoint, TopicRef, topic_id_from_wire, topic_id_to_wire};

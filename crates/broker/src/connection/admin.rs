@@ -4,24 +4,58 @@ use bytes::BytesMut;
 use strandline_wire::{
     Api, ApiKey, alter_client_quotas, alter_configs, alter_partition_reassignments,
     alter_replica_log_dirs, create_partitions, delete_records, describe_client_quotas,
-    describe_configs, describe_log_dirs, describe_producers, elect_leaders,
+    describe_configs, describe_log_dirs, describe_producers, describe_quorum, elect_leaders,
     incremental_alter_configs, list_config_resources, list_partition_reassignments,
+    update_features,
 };
 
 use super::{Connection, Disconnect, decode, reply};
 use crate::{Reply, api};
 
+/// Whether [`Connection::configure`] answers it.
+pub(super) const fn is_of_configs(key: ApiKey) -> bool {
+    matches!(
+        key,
+        ApiKey::DescribeConfigs
+            | ApiKey::AlterConfigs
+            | ApiKey::IncrementalAlterConfigs
+            | ApiKey::ListConfigResources
+            | ApiKey::DescribeClientQuotas
+            | ApiKey::AlterClientQuotas
+    )
+}
+
+/// Whether [`Connection::administer`] answers it.
+pub(super) const fn is_of_tools(key: ApiKey) -> bool {
+    matches!(
+        key,
+        ApiKey::DeleteRecords
+            | ApiKey::AlterReplicaLogDirs
+            | ApiKey::DescribeLogDirs
+            | ApiKey::ElectLeaders
+            | ApiKey::AlterPartitionReassignments
+            | ApiKey::DescribeProducers
+            | ApiKey::DescribeQuorum
+            | ApiKey::UpdateFeatures
+            | ApiKey::ListPartitionReassignments
+            | ApiKey::CreatePartitions
+    )
+}
+
 impl Connection {
-    /// Answers a request of an API that only tools use.
-    pub(super) async fn administer(
+    /// Answers a request about configuration or quotas.
+    pub(super) async fn configure(
         &self,
         api: Api,
         id: i32,
         body: BytesMut,
     ) -> Result<Reply, Disconnect> {
         let broker = &self.broker;
-        let version = api.version();
         let replied = match api.key() {
+            ApiKey::DescribeConfigs => {
+                let request: describe_configs::Request = decode(body, api)?;
+                reply(api, id, &api::describe_configs::handle(broker, &request))
+            }
             ApiKey::AlterConfigs => {
                 let request: alter_configs::Request = decode(body, api)?;
                 reply(api, id, &api::alter_configs::handle(broker, request).await)
@@ -32,8 +66,31 @@ impl Connection {
             }
             ApiKey::ListConfigResources => {
                 let request: list_config_resources::Request = decode(body, api)?;
-                reply(api, id, &api::list_config_resources::handle(broker, &request, version))
+                reply(api, id, &api::list_config_resources::handle(broker, &request, api.version()))
             }
+            ApiKey::DescribeClientQuotas => {
+                let request: describe_client_quotas::Request = decode(body, api)?;
+                reply(api, id, &api::describe_client_quotas::handle(broker, &request))
+            }
+            ApiKey::AlterClientQuotas => {
+                let request: alter_client_quotas::Request = decode(body, api)?;
+                reply(api, id, &api::alter_client_quotas::handle(broker, request).await)
+            }
+            key => unreachable!("{key} is not about configuration"),
+        };
+        Ok(replied?)
+    }
+
+    /// Answers a request of another API that only tools use.
+    pub(super) async fn administer(
+        &self,
+        api: Api,
+        id: i32,
+        body: BytesMut,
+    ) -> Result<Reply, Disconnect> {
+        let broker = &self.broker;
+        let version = api.version();
+        let replied = match api.key() {
             ApiKey::DeleteRecords => {
                 let request: delete_records::Request = decode(body, api)?;
                 reply(api, id, &api::delete_records::handle(broker, request).await)
@@ -58,27 +115,23 @@ impl Connection {
                 let request: describe_producers::Request = decode(body, api)?;
                 reply(api, id, &api::describe_producers::handle(broker, &request).await)
             }
+            ApiKey::DescribeQuorum => {
+                let request: describe_quorum::Request = decode(body, api)?;
+                reply(api, id, &api::describe_quorum::handle(broker, &request, version))
+            }
+            ApiKey::UpdateFeatures => {
+                let request: update_features::Request = decode(body, api)?;
+                reply(api, id, &api::update_features::handle(broker, request, version).await)
+            }
             ApiKey::ListPartitionReassignments => {
                 let _: list_partition_reassignments::Request = decode(body, api)?;
                 reply(api, id, &api::list_partition_reassignments::handle())
-            }
-            ApiKey::DescribeConfigs => {
-                let request: describe_configs::Request = decode(body, api)?;
-                reply(api, id, &api::describe_configs::handle(broker, &request))
             }
             ApiKey::CreatePartitions => {
                 let request: create_partitions::Request = decode(body, api)?;
                 reply(api, id, &api::create_partitions::handle(broker, request).await)
             }
-            ApiKey::DescribeClientQuotas => {
-                let request: describe_client_quotas::Request = decode(body, api)?;
-                reply(api, id, &api::describe_client_quotas::handle(broker, &request))
-            }
-            ApiKey::AlterClientQuotas => {
-                let request: alter_client_quotas::Request = decode(body, api)?;
-                reply(api, id, &api::alter_client_quotas::handle(broker, request).await)
-            }
-            other => unreachable!("{other} is answered elsewhere"),
+            key => unreachable!("{key} is not for tools alone"),
         };
         Ok(replied?)
     }

@@ -88,10 +88,22 @@ impl TestBroker {
         for (name, text) in settings {
             layers.static_broker.set(Scope::Broker, name, text).unwrap();
         }
-        Self::start_on(Engine { logs: Arc::clone(&memory) as _, rows: memory }, layers).await
+        let engine = Engine { logs: Arc::clone(&memory) as _, rows: memory };
+        Self::start_on(engine, layers, BTreeMap::new()).await
     }
 
-    async fn start_on(engine: Engine, layers: BrokerLayers) -> Self {
+    /// A broker whose features begin at these levels.
+    pub(crate) async fn start_at_levels(features: BTreeMap<String, i16>) -> Self {
+        let memory = memory();
+        let engine = Engine { logs: Arc::clone(&memory) as _, rows: memory };
+        Self::start_on(engine, BrokerLayers::default(), features).await
+    }
+
+    async fn start_on(
+        engine: Engine,
+        layers: BrokerLayers,
+        features: BTreeMap<String, i16>,
+    ) -> Self {
         let faults = Faults::none();
         let own = engine.clone();
         let engine = faults.wrap(engine);
@@ -108,6 +120,7 @@ impl TestBroker {
             meta: engine.rows,
             environment: Arc::clone(&environment) as _,
             advertised: BTreeMap::new(),
+            features,
         })
         .await
         .unwrap();
@@ -117,7 +130,7 @@ impl TestBroker {
     /// Another broker on the same engine; this one does nothing any more.
     pub(crate) async fn restart(self) -> Self {
         self.broker.drain();
-        Self::start_on(self.engine, BrokerLayers::default()).await
+        Self::start_on(self.engine, BrokerLayers::default(), BTreeMap::new()).await
     }
 
     pub(crate) fn connect(&self) -> Client {

@@ -6,6 +6,7 @@ mod administering;
 mod configuring;
 mod deletion;
 mod failures;
+mod features;
 mod fetching;
 mod groups;
 mod harness;

@@ -4,11 +4,12 @@ use strandline_wire::{
     Request, alter_client_quotas, alter_configs, alter_partition_reassignments,
     alter_replica_log_dirs, api_versions, create_partitions, create_topics, delete_groups,
     delete_records, delete_topics, describe_client_quotas, describe_cluster, describe_configs,
-    describe_groups, describe_log_dirs, describe_producers, describe_topic_partitions,
-    elect_leaders, fetch, find_coordinator, heartbeat, incremental_alter_configs, init_producer_id,
-    join_group, leave_group, list_config_resources, list_groups, list_offsets,
-    list_partition_reassignments, metadata, offset_commit, offset_delete, offset_fetch,
-    offset_for_leader_epoch, produce, served, sync_group,
+    describe_groups, describe_log_dirs, describe_producers, describe_quorum,
+    describe_topic_partitions, elect_leaders, fetch, find_coordinator, heartbeat,
+    incremental_alter_configs, init_producer_id, join_group, leave_group, list_config_resources,
+    list_groups, list_offsets, list_partition_reassignments, metadata, offset_commit,
+    offset_delete, offset_fetch, offset_for_leader_epoch, produce, served, sync_group,
+    update_features,
 };
 
 use crate::harness::{Client, TestBroker, batch, fetch_request, produce_request, text};
@@ -132,6 +133,12 @@ async fn administration(client: &mut Client, tried: &mut usize) {
     in_every_version(client, tried, &alter_partition_reassignments::Request::default()).await;
     in_every_version(client, tried, &list_partition_reassignments::Request::default()).await;
     in_every_version(client, tried, &describe_producers::Request::default()).await;
+    let partitions = vec![describe_quorum::PartitionData::default()];
+    let topic_name = text("__cluster_metadata");
+    let topic = describe_quorum::TopicData { topic_name, partitions, ..Default::default() };
+    let request = describe_quorum::Request { topics: vec![topic], ..Default::default() };
+    in_every_version(client, tried, &request).await;
+    in_every_version(client, tried, &update_features::Request::default()).await;
 }
 
 async fn in_every_version_of_fetch(client: &mut Client) {

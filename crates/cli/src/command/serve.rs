@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::failure::Failure;
-use crate::serve::{self, Plan, ServeOptions, TopicSpec};
+use crate::serve::{self, FeatureSpec, Plan, ServeOptions, TopicSpec};
 
 /// Runs a broker.
 #[derive(Debug, Args)]
@@ -38,6 +38,9 @@ pub(crate) struct Serve {
     /// Creates a topic if there is none of that name.
     #[arg(long = "topic", value_name = "NAME[:PARTITIONS]")]
     topics: Vec<TopicSpec>,
+    /// The level of a feature where the folder has none for it yet: in a new one.
+    #[arg(long = "feature", value_name = "NAME=LEVEL")]
+    features: Vec<FeatureSpec>,
     /// Writes the ports that were taken to a file, as JSON, once the broker is ready.
     #[arg(long, value_name = "FILE")]
     ports_file: Option<String>,
@@ -61,6 +64,7 @@ impl Serve {
             port: self.port,
             http: self.http,
             topics: self.topics,
+            features: self.features,
             ports_file: self.ports_file,
             exit_with_parent: self.exit_with_parent,
             verbosity: self.verbose,

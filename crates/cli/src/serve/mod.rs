@@ -1,6 +1,7 @@
 //! Running a broker: what to start (a pure plan), starting it, and stopping it.
 
 mod banner;
+mod feature_spec;
 mod parent;
 mod plan;
 mod port_owner;
@@ -11,6 +12,7 @@ mod stop;
 mod storage;
 mod topic_spec;
 
+pub(crate) use feature_spec::FeatureSpec;
 pub(crate) use plan::{Plan, ServeOptions};
 pub(crate) use run::run;
 pub(crate) use topic_spec::TopicSpec;

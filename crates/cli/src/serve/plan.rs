@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use strandline_model::config::{BrokerConfig, BrokerLayers, Listener, StorageEngine};
 
-use super::TopicSpec;
+use super::{FeatureSpec, TopicSpec};
 use crate::failure::{Exit, Failure};
 use crate::settings::{Diagnostic, FlagSetting, Settings, SourceFile, Sources};
 
@@ -39,6 +39,8 @@ pub(crate) struct ServeOptions {
     pub(crate) http: Option<u16>,
     /// `--topic`.
     pub(crate) topics: Vec<TopicSpec>,
+    /// `--feature`.
+    pub(crate) features: Vec<FeatureSpec>,
     /// `--ports-file`.
     pub(crate) ports_file: Option<String>,
     /// `--exit-with-parent`.
@@ -76,6 +78,8 @@ pub(crate) struct Plan {
     pub(crate) storage: Storage,
     /// Topics to have.
     pub(crate) topics: Vec<TopicSpec>,
+    /// Levels of features in a folder that has none for them yet.
+    pub(crate) features: Vec<FeatureSpec>,
     /// Where to write the ports that were taken.
     pub(crate) ports_file: Option<PathBuf>,
     /// Whether to stop with the process that started us.
@@ -126,6 +130,7 @@ impl Plan {
             config,
             storage,
             topics: options.topics,
+            features: options.features,
             ports_file: options.ports_file.map(PathBuf::from),
             exit_with_parent: options.exit_with_parent,
             verbosity: options.verbosity,

@@ -130,6 +130,7 @@ async fn start_broker(
         meta: opened.meta,
         environment: Arc::new(SystemEnvironment),
         advertised,
+        features: plan.features.iter().map(|one| (one.name.clone(), one.level)).collect(),
     };
     let broker = Broker::start(parts).await.map_err(|error| cannot_start("start", &error))?;
     for topic in &plan.topics {

@@ -10,11 +10,11 @@ use strandline_wire::{
     alter_partition_reassignments, alter_replica_log_dirs, api_versions, consumer_group_describe,
     create_partitions, create_topics, delete_groups, delete_records, delete_topics,
     describe_client_quotas, describe_cluster, describe_configs, describe_groups, describe_log_dirs,
-    describe_producers, describe_topic_partitions, elect_leaders, fetch, find_coordinator,
-    heartbeat, incremental_alter_configs, init_producer_id, join_group, leave_group,
-    list_config_resources, list_groups, list_offsets, list_partition_reassignments, metadata,
-    next_request, offset_commit, offset_delete, offset_fetch, offset_for_leader_epoch, produce,
-    served, sync_group,
+    describe_producers, describe_quorum, describe_topic_partitions, elect_leaders, fetch,
+    find_coordinator, heartbeat, incremental_alter_configs, init_producer_id, join_group,
+    leave_group, list_config_resources, list_groups, list_offsets, list_partition_reassignments,
+    metadata, next_request, offset_commit, offset_delete, offset_fetch, offset_for_leader_epoch,
+    produce, served, sync_group, update_features,
 };
 
 use super::{Target, kind_of, magnitude};
@@ -117,6 +117,8 @@ fn body_kind(api: Api, body: BytesMut) -> String {
         ApiKey::ListPartitionReassignments => {
             again::<list_partition_reassignments::Request>(api, body)
         }
+        ApiKey::DescribeQuorum => again::<describe_quorum::Request>(api, body),
+        ApiKey::UpdateFeatures => again::<update_features::Request>(api, body),
         ApiKey::DescribeProducers => again::<describe_producers::Request>(api, body),
         ApiKey::DescribeClientQuotas => again::<describe_client_quotas::Request>(api, body),
         ApiKey::AlterClientQuotas => again::<alter_client_quotas::Request>(api, body),

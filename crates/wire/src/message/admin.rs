@@ -123,3 +123,24 @@ pub mod alter_client_quotas {
         EntryData as ResponseEntry,
     };
 }
+
+/// Describes the quorum of controllers.
+pub mod describe_quorum {
+    pub use kacrab_protocol::generated::describe_quorum_request::{
+        DescribeQuorumRequestData as Request, PartitionData, TopicData,
+    };
+    pub use kacrab_protocol::generated::describe_quorum_response::{
+        DescribeQuorumResponseData as Response, Node, PartitionData as PartitionResponse,
+        ReplicaState, TopicData as TopicResponse,
+    };
+}
+
+/// Raises and lowers the levels of features.
+pub mod update_features {
+    pub use kacrab_protocol::generated::update_features_request::{
+        FeatureUpdateKey, UpdateFeaturesRequestData as Request,
+    };
+    pub use kacrab_protocol::generated::update_features_response::{
+        UpdatableFeatureResult, UpdateFeaturesResponseData as Response,
+    };
+}

@@ -28,6 +28,7 @@ async fn main() {
         meta: memory,
         environment: Arc::new(SystemEnvironment),
         advertised: std::collections::BTreeMap::new(),
+        features: std::collections::BTreeMap::new(),
     })
     .await
     .expect("an empty broker starts");
