@@ -25,13 +25,6 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     close(broker) if kind is Strandline else broker.close()
 
 
-def needs(cluster: Broker, api: str) -> None:
-    """Leaves a test out until the broker serves what it is about; the day it does, the test runs."""
-    [node] = found("cluster", "apis", broker=cluster)
-    if api not in {one["name"] for one in node["apis"]}:
-        pytest.skip(f"{cluster} does not serve {api} yet")
-
-
 @pytest.fixture
 def orders(cluster: Broker, topic_name: str) -> str:
     """A topic of two partitions; ten records in the first, the oldest an hour old."""
@@ -66,14 +59,13 @@ def offset_of(cluster: Broker, group: str, topic: str, partition: int = 0) -> in
     return offsets.get((topic, partition))
 
 
+# A member of the consumer protocol needs a broker that assigns partitions (KIP-848): Kafka's alone.
 @pytest.mark.parametrize(
     ("cluster", "protocol"),
-    [("strandline", "classic"), ("strandline", "consumer"), ("kafka", "classic"), ("kafka", "consumer")],
+    [("strandline", "classic"), ("kafka", "classic"), ("kafka", "consumer")],
     indirect=["cluster"],
 )
 def test_a_group_with_members_is_told_of_and_refused(cluster: Broker, orders: str, protocol: str) -> None:
-    if protocol == "consumer":
-        needs(cluster, "ConsumerGroupDescribe")
     group = f"g-{orders}"
     consumer = member(cluster, group, orders, protocol)
     try:
@@ -169,7 +161,6 @@ def test_lag_is_what_kafkas_own_tool_says(cluster: Broker, orders: str, kafka_to
 
 @ALSO_KAFKA
 def test_a_topic_is_trimmed(cluster: Broker, orders: str) -> None:
-    needs(cluster, "DeleteRecords")
     plan = found("topic", "trim", orders, "--before", "@-10m", "--dry-run", broker=cluster)
     assert [(cut["new_start_offset"], cut["records"]) for cut in plan] == [(5, 5), (0, 0)]
     assert "needs a confirmation" in refused(2, "topic", "trim", orders, "--before", "@-10m", broker=cluster)
