@@ -129,8 +129,9 @@ impl Workload {
             0..46 => self.append(id).await,
             46..54 => self.settle().await,
             54..64 => self.commit().await,
-            64..70 => self.trim(id).await,
-            70..73 => self.roll(id).await,
+            64..67 => self.trim(id).await,
+            67..71 => self.retain(id).await,
+            71..73 => self.roll(id).await,
             73..76 => self.save_state(id).await,
             76..83 => self.append(partition(self.passing)).await,
             83..86 => self.remove().await,
@@ -265,7 +266,25 @@ impl Workload {
         let bounds = log.bounds();
         let span = (bounds.durable_end - bounds.log_start).get();
         let raise = i64::from(self.dice.below(1 + u32::try_from(span).expect("a short log")));
-        let log_start = bounds.log_start + OffsetDelta::new(raise);
+        self.trim_to(id, log, bounds.log_start + OffsetDelta::new(raise)).await;
+    }
+
+    /// As retention does: drops the oldest segments, whole, the active one closed before or not.
+    async fn retain(&mut self, id: PartitionId) {
+        if self.dice.one_in(2) {
+            self.roll(id).await;
+        }
+        let log = self.handle(id).await.log;
+        let durable_end = log.bounds().durable_end;
+        let mut borders: Vec<_> = log.chunks().iter().map(|chunk| chunk.next_offset).collect();
+        borders.retain(|border| *border <= durable_end);
+        if !borders.is_empty() {
+            let border = borders[self.dice.index(borders.len())];
+            self.trim_to(id, log, border).await;
+        }
+    }
+
+    async fn trim_to(&mut self, id: PartitionId, log: Arc<dyn CommitLog>, log_start: Offset) {
         let begun = self.oracle.now();
         self.oracle.log(id, |log| log.trims.push(Trim { log_start, begun, acknowledged: None }));
         let trimmed = log.trim(log_start).await;
