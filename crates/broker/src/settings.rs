@@ -160,6 +160,18 @@ impl SettingsSource {
         }
     }
 
+    /// What a topic would keep if `changes` were set on it too.
+    pub(crate) fn retention_with(
+        &self,
+        settings: &TopicSettings,
+        changes: &[(String, String)],
+    ) -> Result<Policy, InvalidSetting> {
+        let mut texts = settings.overrides.clone();
+        texts.extend(changes.iter().cloned());
+        self.check_topic(&texts)?;
+        Ok(self.topic(texts).retention)
+    }
+
     /// Checks all that is to be set on a topic: names first, then values, as Kafka does.
     pub(crate) fn check_topic(&self, texts: &Texts) -> Result<(), InvalidSetting> {
         let wanted: Vec<_> =

@@ -44,7 +44,8 @@ pub(crate) async fn ask(base: &str, path: &str) -> Result<(StatusCode, Value), F
     Ok((status, answer?))
 }
 
-fn other_answer(base: &str, path: &str, how: &str) -> Failure {
+/// What the failure of an answer is that nobody of ours gives.
+pub(crate) fn other_answer(base: &str, path: &str, how: &str) -> Failure {
     Failure::new(Exit::Failed, "not_strandline", format!("{base} answered {path} {how}"))
         .hint("this needs a strandline broker of this version, on loopback")
 }

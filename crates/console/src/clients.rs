@@ -39,12 +39,15 @@ pub struct Client {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
-fn rfc_3339<S: Serializer>(time: &Timestamp, to: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn rfc_3339<S: Serializer>(time: &Timestamp, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(&text(*time))
 }
 
 #[expect(clippy::ref_option, reason = "serde calls it with a reference")]
-fn rfc_3339_if_any<S: Serializer>(time: &Option<Timestamp>, to: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn rfc_3339_if_any<S: Serializer>(
+    time: &Option<Timestamp>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
     match time {
         Some(time) => rfc_3339(time, to),
         None => to.serialize_none(),

@@ -16,10 +16,12 @@ mod clients;
 mod health;
 mod metrics;
 mod process;
+mod retention;
 mod serve;
 mod snapshot;
 
 pub use clients::Client;
+pub use retention::{PartitionRetention, Segment, TopicRetention};
 pub use serve::{Console, Scope};
 pub use snapshot::{
     ApiStats, BUCKET_BOUNDS_SECONDS, Durations, ErrorCount, ListenerStats, PartitionStats,
@@ -41,6 +43,14 @@ pub trait Status: std::fmt::Debug + Send + Sync + 'static {
 
     /// Who is connected, the stranded first.
     fn clients(&self) -> Vec<Client>;
+
+    /// What retention finds of a topic, as if `simulated` (keys and values) were set on it; `None`
+    /// when there is none of that name, an error in words when they can't be set.
+    fn retention(
+        &self,
+        topic: &str,
+        simulated: &[(String, String)],
+    ) -> Result<Option<TopicRetention>, String>;
 }
 
 /// One thing that must be true for the broker to be well.

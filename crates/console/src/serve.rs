@@ -11,7 +11,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Query, State};
+use axum::extract::{Path, Query, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -24,7 +24,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
-use crate::{Client, Status, health, metrics};
+use crate::retention::View;
+use crate::{Client, Status, health, metrics, retention};
 
 /// How long a connection may last before it is asked to end.
 const LIFETIME_MAX: Duration = Duration::from_mins(1);
@@ -146,9 +147,11 @@ fn router(status: Arc<dyn Status>, scope: Scope) -> Router {
         .route("/healthz", get(liveness))
         .route("/readyz", get(readiness));
     let served = match scope {
-        Scope::Everything => {
-            health.route("/metrics", get(scrape)).route("/v1/clients", get(clients))
-        }
+        Scope::Everything => health
+            .route("/metrics", get(scrape))
+            .route("/v1/clients", get(clients))
+            .route("/v1/topics/{name}/retention", get(retention))
+            .route("/v1/topics/{name}/segments", get(segments)),
         Scope::HealthOnly => health,
     };
     served
@@ -173,6 +176,29 @@ async fn scrape(State(status): State<Arc<dyn Status>>, headers: HeaderMap) -> Re
 
 async fn clients(State(status): State<Arc<dyn Status>>) -> Json<Vec<Client>> {
     Json(status.clients())
+}
+
+/// What stands behind the question mark, in order; a name may come twice.
+type Asked = Query<Vec<(String, String)>>;
+
+async fn retention(
+    State(status): State<Arc<dyn Status>>,
+    Path(name): Path<String>,
+    Query(asked): Asked,
+) -> Response {
+    let simulated = retention::simulated(asked);
+    let found = simulated.and_then(|simulated| status.retention(&name, &simulated));
+    retention::answer(&name, found, View::Retention)
+}
+
+async fn segments(
+    State(status): State<Arc<dyn Status>>,
+    Path(name): Path<String>,
+    Query(asked): Asked,
+) -> Response {
+    let simulated = retention::simulated(asked);
+    let found = simulated.and_then(|simulated| status.retention(&name, &simulated));
+    retention::answer(&name, found, View::Segments)
 }
 
 async fn with_fixed_headers(mut response: Response) -> Response {

@@ -7,6 +7,7 @@
 //! - A log that is not open is opened only when something of it is to go.
 //! - Settings are looked at anew in every pass, for every segment.
 
+mod forecast;
 mod log;
 mod remains;
 
@@ -31,6 +32,7 @@ use crate::settings::SettingsSource;
 use crate::tasks;
 use crate::topic::{Registry, Topic};
 
+pub use forecast::{PartitionRetention, SegmentRetention, TopicRetention, retention_reasons};
 pub(crate) use remains::Remains;
 
 /// Partitions that are cleaned at a time. An engine that makes trims durable together does so for
@@ -66,8 +68,9 @@ pub(crate) struct Cleaner {
     /// Partitions that are being cleaned.
     busy: Mutex<HashSet<PartitionId>>,
     turns: Arc<Semaphore>,
-    /// When the last pass ended, in milliseconds; 0: there was none.
+    /// When the last pass ended and the next is due, in milliseconds; 0: not known.
     last_pass_ms: AtomicI64,
+    next_pass_ms: AtomicI64,
 }
 
 impl Cleaner {
@@ -79,6 +82,7 @@ impl Cleaner {
             busy: Mutex::default(),
             turns: Arc::new(Semaphore::new(TURNS as usize)),
             last_pass_ms: AtomicI64::new(0),
+            next_pass_ms: AtomicI64::new(0),
         }
     }
 
@@ -90,8 +94,12 @@ impl Cleaner {
 
     /// When the last pass ended, if there was one.
     pub(crate) fn last_pass(&self) -> Option<Timestamp> {
-        let millis = self.last_pass_ms.load(Ordering::Relaxed);
-        (millis > 0).then(|| Timestamp::from_millis(millis))
+        known(&self.last_pass_ms)
+    }
+
+    /// When the next pass is due.
+    pub(crate) fn next_pass(&self) -> Option<Timestamp> {
+        known(&self.next_pass_ms)
     }
 
     /// The time from the end of a pass to the next one.
@@ -121,6 +129,9 @@ impl Cleaner {
         loop {
             let waited = environment.monotonic().saturating_sub(begun);
             let left = self.interval().min(at_most).saturating_sub(waited);
+            let left_ms = i64::try_from(left.as_millis()).unwrap_or(i64::MAX);
+            let next_pass = environment.now().plus_millis(left_ms);
+            self.next_pass_ms.store(next_pass.as_millis(), Ordering::Relaxed);
             tokio::select! {
                 () = environment.sleep(left) => return true,
                 Ok(()) = changes.changed() => {}
@@ -197,4 +208,9 @@ impl Drop for Busy {
     fn drop(&mut self) {
         self.cleaner.busy.lock().remove(&self.id);
     }
+}
+
+fn known(millis: &AtomicI64) -> Option<Timestamp> {
+    let millis = millis.load(Ordering::Relaxed);
+    (millis > 0).then(|| Timestamp::from_millis(millis))
 }

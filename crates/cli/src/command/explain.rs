@@ -1,6 +1,8 @@
-//! `strandline explain`: error codes and config keys, from the tables that define them.
+//! `strandline explain`: error codes, config keys and reasons of retention, from the tables that
+//! define them.
 
 use clap::Args;
+use strandline_broker::retention_reasons;
 use strandline_model::config::{
     ConfigKey, Effect, Scope, Update, broker_keys, group_keys, key, nearest, topic_keys,
 };
@@ -11,14 +13,14 @@ use super::advice::advice;
 use crate::console;
 use crate::failure::{Exit, Failure};
 
-/// Says what an error code or a config key means, and what to do.
+/// Says what an error code, a config key or a reason of retention means, and what to do.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  strandline explain 37\n  strandline explain not_leader_or_follower\n  \
                   strandline explain retention.ms --format json"
 )]
 pub(crate) struct Explain {
-    /// A number or a name of a Kafka error code, or a config key.
+    /// A number or a name of a Kafka error code, a config key, or a reason of `topic retention`.
     #[arg(value_name = "CODE|KEY", allow_negative_numbers = true)]
     word: String,
     /// How to print.
@@ -30,6 +32,8 @@ pub(crate) struct Explain {
 enum Meaning {
     Code(&'static ErrorInfo),
     Key(Scope, &'static ConfigKey),
+    /// Why a segment is still there, and what that means.
+    Reason(&'static str, &'static str),
 }
 
 impl Explain {
@@ -60,15 +64,18 @@ fn meanings(word: &str) -> Vec<Meaning> {
     };
     let scopes = [Scope::Topic, Scope::Broker, Scope::Group, Scope::ClientMetrics].into_iter();
     let keys = scopes.filter_map(|scope| Some(Meaning::Key(scope, key(scope, word)?)));
-    code.map(Meaning::Code).into_iter().chain(keys).collect()
+    let reasons = retention_reasons().filter(|(code, _)| *code == word);
+    let reasons = reasons.map(|(code, meaning)| Meaning::Reason(code, meaning));
+    code.map(Meaning::Code).into_iter().chain(keys).chain(reasons).collect()
 }
 
 fn unknown(word: &str) -> Failure {
     let codes = ErrorCode::all().iter().map(|info| info.name);
     let keys = topic_keys().chain(broker_keys()).chain(group_keys()).map(|key| key.name);
-    let message = format!("\"{word}\" is no error code and no config key");
+    let message = format!("\"{word}\" is no error code, no config key and no reason of retention");
     let failure = Failure::new(Exit::Failed, "unknown_word", message);
-    match nearest(word, codes.chain(keys)) {
+    let reasons = retention_reasons().map(|(code, _)| code);
+    match nearest(word, codes.chain(keys).chain(reasons)) {
         Some(near) => failure.hint(format!("did you mean {near}?")),
         None => failure.hint("all keys: strandline config reference"),
     }
@@ -79,6 +86,7 @@ impl Meaning {
         match self {
             Self::Code(info) => info.name,
             Self::Key(_, key) => key.name,
+            Self::Reason(code, _) => code,
         }
     }
 
@@ -94,6 +102,9 @@ impl Meaning {
                 )
             }
             Self::Key(scope, key) => key_text(*scope, key),
+            Self::Reason(code, meaning) => {
+                format!("{code}  why a segment is still there\n  {meaning}\n")
+            }
         };
         for line in advice(self.name()) {
             text += &format!("  {line}\n");
@@ -121,6 +132,12 @@ impl Meaning {
                 "meaning": key.doc,
                 "changes_at_run_time": changes(*scope, key),
                 "no_effect": no_effect(key),
+                "advice": advice,
+            }),
+            Self::Reason(code, meaning) => serde_json::json!({
+                "kind": "retention_reason",
+                "name": code,
+                "meaning": meaning,
                 "advice": advice,
             }),
         }
@@ -189,6 +206,7 @@ mod tests {
         assert_eq!(names("not_leader_or_follower"), ["NOT_LEADER_OR_FOLLOWER"]);
         assert_eq!(names("retention.ms"), ["retention.ms"]);
         assert_eq!(names("compression.type").len(), 2, "of topics and of brokers");
+        assert_eq!(names("behind_blocker"), ["behind_blocker"]);
         assert_eq!(names("9999"), Vec::<&str>::new());
     }
 

@@ -3,12 +3,16 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use strandline_broker::{ApiMetrics, Broker, ClientStatus, Counter, Metrics, TopicStatus};
-use strandline_console::{
-    ApiStats, Check, Client, Durations, ErrorCount, ListenerStats, PartitionStats, RemovedStats,
-    Snapshot, Status, StorageStats, TopicStats,
+use strandline_broker::{
+    ApiMetrics, Broker, ClientStatus, Counter, Metrics, TopicRetention as FoundRetention,
+    TopicStatus,
 };
-use strandline_model::{NodeId, Timestamp};
+use strandline_console::{
+    ApiStats, Check, Client, Durations, ErrorCount, ListenerStats, PartitionRetention,
+    PartitionStats, RemovedStats, Segment, Snapshot, Status, StorageStats, TopicRetention,
+    TopicStats,
+};
+use strandline_model::{ByteCount, NodeId, Timestamp};
 
 /// The broker as HTTP sees it. HTTP is served before the broker is ready, so that a long recovery
 /// can be watched.
@@ -128,6 +132,60 @@ impl Status for BrokerStatus {
     fn clients(&self) -> Vec<Client> {
         let clients = self.broker.get().map(|broker| broker.clients()).unwrap_or_default();
         clients.into_iter().map(client).collect()
+    }
+
+    fn retention(
+        &self,
+        topic: &str,
+        simulated: &[(String, String)],
+    ) -> Result<Option<TopicRetention>, String> {
+        let Some(broker) = self.broker.get() else { return Ok(None) };
+        Ok(broker.retention(topic, simulated)?.map(topic_retention))
+    }
+}
+
+fn topic_retention(found: FoundRetention) -> TopicRetention {
+    let partitions = found.partitions.into_iter().map(|partition| {
+        let index = partition.index;
+        let segments = partition.segments.into_iter();
+        let segments = segments.map(|segment| Segment {
+            partition: index.get(),
+            name: segment.name,
+            base_offset: segment.base_offset.get(),
+            next_offset: segment.next_offset.get(),
+            bytes: segment.bytes.get(),
+            state: match (segment.limit, segment.is_open) {
+                (Some(_), _) => "due",
+                (None, true) => "open",
+                (None, false) => "sealed",
+            },
+            max_timestamp: segment.max_timestamp,
+            first_appended_at: segment.first_appended_at,
+            last_appended_at: segment.last_appended_at,
+            reason: segment.reason,
+            limit: segment.limit,
+            goes_at: segment.goes_at,
+        });
+        let (start, end) = (partition.log_start_offset, partition.log_end_offset);
+        PartitionRetention::new(index, start, end, segments.collect())
+    });
+    TopicRetention {
+        topic: found.topic,
+        now: found.now,
+        checked_at: found.checked_at,
+        next_check_at: found.next_check_at,
+        check_interval_ms: found.check_interval_ms,
+        cleanup_policy: match (found.deletes, found.compacts) {
+            (true, false) => "delete",
+            (true, true) => "compact,delete",
+            (false, true) => "compact",
+            (false, false) => "",
+        },
+        retention_ms: found.retention_ms,
+        retention_bytes: found.retention_bytes.map(ByteCount::get),
+        retention_bytes_floor: found.retention_bytes_floor,
+        retention_records: found.retention_records,
+        partitions: partitions.collect(),
     }
 }
 

@@ -4,13 +4,14 @@ mod clients;
 mod health;
 mod hostile;
 mod metrics;
+mod retention;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use strandline_console::{Check, Client, Console, Scope, Snapshot, Status};
+use strandline_console::{Check, Client, Console, Scope, Snapshot, Status, TopicRetention};
 use strandline_model::{NodeId, Timestamp};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -56,6 +57,17 @@ impl Status for Told {
             connected: true,
             stranded: true,
         }]
+    }
+
+    fn retention(
+        &self,
+        topic: &str,
+        simulated: &[(String, String)],
+    ) -> Result<Option<TopicRetention>, String> {
+        if let Some((key, _)) = simulated.iter().find(|(key, _)| key != "retention.ms") {
+            return Err(format!("no key {key}"));
+        }
+        Ok((topic != "unknown").then(|| retention::topic(topic, simulated)))
     }
 }
 

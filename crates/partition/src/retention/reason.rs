@@ -71,6 +71,39 @@ impl Reason {
         Self::PolicyEmpty,
     ];
 
+    /// What it means, in a sentence or two for people.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::NotExpired => {
+                "Its newest record is not older than retention.ms; segments go as a whole."
+            }
+            Self::BehindBlocker => {
+                "It is beyond a limit, but an older segment is not yet: segments go in order."
+            }
+            Self::FutureTimestamp => {
+                "Its times lie in the future of the broker's clock: its age counts from when \
+                 retention first saw it."
+            }
+            Self::OpenSegment => {
+                "The log is over its limit, but a size or a count never takes the segment with the \
+                 newest records. It goes when newer ones have come, or by age."
+            }
+            Self::AboveHighWatermark => "It is beyond a limit, but not durable yet.",
+            Self::SizeWithinLimit => "The log is within retention.bytes.",
+            Self::SizeFloor => {
+                "Without it the log would have less than retention.bytes, which \
+                 retention.bytes.floor makes a lower bound."
+            }
+            Self::CountWithinLimit => "The log is within retention.records.",
+            Self::Unlimited => "Neither age, size nor count is limited.",
+            Self::CompactOnly => {
+                "cleanup.policy is compact: a record goes when a newer one of its key comes, never \
+                 by a limit."
+            }
+            Self::PolicyEmpty => "cleanup.policy is empty: records stay for ever.",
+        }
+    }
+
     /// The code, as it is served and explained.
     pub const fn code(self) -> &'static str {
         match self {

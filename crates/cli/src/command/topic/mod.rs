@@ -1,4 +1,4 @@
-//! `strandline topic`: topics of any Kafka cluster.
+//! `strandline topic`: topics of any Kafka cluster, and what a Strandline broker keeps of them.
 
 mod add_partitions;
 mod alter;
@@ -7,6 +7,7 @@ mod delete;
 mod describe;
 mod list;
 mod offsets;
+mod retention;
 mod trim;
 
 use clap::Subcommand;
@@ -15,7 +16,7 @@ use super::OutputFormat;
 use super::target::Target;
 use crate::failure::Failure;
 
-/// Creates, lists, describes, changes, trims and deletes topics.
+/// Creates, lists, describes, changes, trims and deletes topics, and tells what is kept of them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Topic {
     Create(create::Create),
@@ -25,6 +26,8 @@ pub(crate) enum Topic {
     Alter(alter::Alter),
     AddPartitions(add_partitions::AddPartitions),
     Trim(trim::Trim),
+    Retention(retention::Retention),
+    Segments(retention::Segments),
     Delete(delete::Delete),
 }
 
@@ -38,6 +41,8 @@ impl Topic {
             Self::Alter(alter) => alter.format,
             Self::AddPartitions(add) => add.format,
             Self::Trim(trim) => trim.format,
+            Self::Retention(retention) => retention.format,
+            Self::Segments(segments) => segments.format,
             Self::Delete(delete) => delete.format,
         }
     }
@@ -51,6 +56,8 @@ impl Topic {
             Self::Alter(alter) => alter.run(target).await,
             Self::AddPartitions(add) => add.run(target).await,
             Self::Trim(trim) => trim.run(target).await,
+            Self::Retention(retention) => retention.run(target).await,
+            Self::Segments(segments) => segments.run(target).await,
             Self::Delete(delete) => delete.run(target).await,
         }
     }

@@ -1,0 +1,342 @@
+//! `strandline topic retention` and `strandline topic segments`: what is there of a topic, why, and
+//! when it goes.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use hyper::StatusCode;
+use serde_json::Value;
+use strandline_model::config::Scope;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use crate::command::OutputFormat;
+use crate::command::assignment::assignment;
+use crate::command::target::Target;
+use crate::console;
+use crate::failure::{Exit, Failure};
+use crate::format::{counted, span};
+use crate::http;
+use crate::table::{Align, Table};
+
+/// Shows when the oldest records of a topic go, and why they are still there.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  strandline topic retention orders\n  strandline topic retention orders \
+                  --if retention.ms=3d\n\nBECAUSE is a code; strandline explain CODE says what it \
+                  means. Asks a Strandline broker's HTTP side (--http-url)."
+)]
+pub(crate) struct Retention {
+    /// The topic.
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Shows it as if this were set; nothing is changed. Sizes and durations may carry units.
+    #[arg(long = "if", value_name = "KEY=VALUE")]
+    simulated: Vec<String>,
+    /// How to print.
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) format: OutputFormat,
+}
+
+/// Lists the segments of a topic: file, offsets, bytes, times, and why each is still there.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  strandline topic segments orders\n  strandline topic segments orders \
+                  -p 0 --format json\n\nSTATE is open, sealed, or due when it goes with the next \
+                  check. Asks a Strandline broker's HTTP side (--http-url)."
+)]
+pub(crate) struct Segments {
+    /// The topic.
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Only these partitions.
+    #[arg(short, long, value_delimiter = ',')]
+    partitions: Vec<u64>,
+    /// How to print.
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) format: OutputFormat,
+}
+
+impl Retention {
+    pub(super) async fn run(self, target: &Target) -> Result<(), Failure> {
+        let mut path = format!("/v1/topics/{}/retention", escaped(&self.name));
+        for (index, text) in self.simulated.iter().enumerate() {
+            let (key, value) = assignment(Scope::Topic, text)?;
+            let mark = if index == 0 { '?' } else { '&' };
+            let pair = escaped(&format!("{key}:{value}"));
+            path.push(mark);
+            path += &format!("simulate={pair}");
+        }
+        let topic = asked(target, &path, &self.name).await?;
+        match self.format {
+            OutputFormat::Json => console::line(&topic.to_string()),
+            OutputFormat::Text => {
+                console::data(forecast(&topic).render().as_bytes());
+                console::say(&summary(&topic, &self.simulated));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Segments {
+    pub(super) async fn run(self, target: &Target) -> Result<(), Failure> {
+        let path = format!("/v1/topics/{}/segments", escaped(&self.name));
+        let mut segments = asked(target, &path, &self.name).await?;
+        if let Some(all) = segments.as_array_mut()
+            && !self.partitions.is_empty()
+        {
+            let is_wanted = |segment: &Value| {
+                segment["partition"].as_u64().is_some_and(|it| self.partitions.contains(&it))
+            };
+            all.retain(is_wanted);
+        }
+        match self.format {
+            OutputFormat::Json => console::line(&segments.to_string()),
+            OutputFormat::Text => {
+                let segments = segments.as_array().map_or(&[][..], Vec::as_slice);
+                console::data(list(segments).render().as_bytes());
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn asked(target: &Target, path: &str, name: &str) -> Result<Value, Failure> {
+    let base = target.http();
+    let (status, answer) = http::ask(&base, path).await?;
+    let said = answer["error"].as_str();
+    match (status, said) {
+        (StatusCode::OK, _) => Ok(answer),
+        (StatusCode::NOT_FOUND, Some(said)) => {
+            let failure =
+                Failure::new(Exit::Failed, "unknown_topic", format!("{said} (asked {base})"));
+            Err(failure.hint(format!(
+                "all topics: strandline topic list; --http-url names the broker that has {name}"
+            )))
+        }
+        (StatusCode::BAD_REQUEST, Some(said)) => Err(Failure::usage(said)),
+        _ => Err(http::other_answer(&base, path, &format!("with {status}"))),
+    }
+}
+
+/// What may stand in a path or behind a question mark.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b':' => {
+                escaped.push(char::from(byte));
+            }
+            _ => {
+                write!(escaped, "%{byte:02X}").expect("writing to a string does not fail");
+            }
+        }
+    }
+    escaped
+}
+
+fn number(value: &Value) -> String {
+    value.as_i64().map(|number| number.to_string()).unwrap_or_default()
+}
+
+fn word(value: &Value) -> String {
+    value.as_str().unwrap_or("").to_owned()
+}
+
+/// Milliseconds since 1970 of an RFC 3339 time.
+fn millis(time: &Value) -> Option<i128> {
+    let time = OffsetDateTime::parse(time.as_str()?, &Rfc3339).ok()?;
+    Some(time.unix_timestamp_nanos() / 1_000_000)
+}
+
+/// From `earlier` to `later`; nothing when one is unknown, zero when they are the other way round.
+fn between(earlier: &Value, later: &Value) -> Option<String> {
+    let passed = millis(later)? - millis(earlier)?;
+    Some(span(u64::try_from(passed.max(0)).unwrap_or(u64::MAX)))
+}
+
+fn forecast(topic: &Value) -> Table {
+    let mut table = Table::new(&[
+        ("PARTITION", Align::Right),
+        ("BYTES", Align::Right),
+        ("SEGMENTS", Align::Right),
+        ("DUE-BYTES", Align::Right),
+        ("OLDEST", Align::Right),
+        ("NEXT", Align::Left),
+        ("FREES", Align::Right),
+        ("BECAUSE", Align::Left),
+    ]);
+    let now = &topic["now"];
+    for partition in topic["partitions"].as_array().map_or(&[][..], Vec::as_slice) {
+        let oldest = &partition["oldest"];
+        let next = if oldest["limit"].is_string() {
+            "next check".to_owned()
+        } else {
+            between(now, &oldest["goes_at"]).map(|span| format!("in {span}")).unwrap_or_default()
+        };
+        let because = match oldest["limit"].as_str() {
+            Some(limit) => format!("{} ({limit})", word(&oldest["reason"])),
+            None => word(&oldest["reason"]),
+        };
+        table.row([
+            number(&partition["partition"]),
+            number(&partition["bytes"]),
+            number(&partition["segment_count"]),
+            number(&partition["due_bytes"]),
+            between(&oldest["first_appended_at"], now).unwrap_or_default(),
+            next,
+            number(&oldest["bytes"]),
+            because,
+        ]);
+    }
+    table
+}
+
+fn summary(topic: &Value, simulated: &[String]) -> String {
+    let limit = |name: &str, key: &str| match topic[key].as_u64() {
+        Some(value) => format!("{name}={value}"),
+        None => format!("{name}=-1"),
+    };
+    let age = topic["retention_ms"].as_u64().map_or("-1".to_owned(), span);
+    let interval = span(topic["check_interval_ms"].as_u64().unwrap_or(0));
+    let mut text = format!(
+        "{}: cleanup.policy={}, retention.ms={age}, {}, {}; checked every {interval}",
+        word(&topic["topic"]),
+        word(&topic["cleanup_policy"]),
+        limit("retention.bytes", "retention_bytes"),
+        limit("retention.records", "retention_records"),
+    );
+    if let Some(next) = between(&topic["now"], &topic["next_check_at"]) {
+        text += &format!(", the next time in {next}");
+    }
+    if !simulated.is_empty() {
+        let sum = |key: &str| {
+            let partitions = topic["partitions"].as_array().map_or(&[][..], Vec::as_slice);
+            partitions.iter().filter_map(|partition| partition[key].as_u64()).sum::<u64>()
+        };
+        text += &format!(
+            "\nif {} were set, {} in {} would go at the next check",
+            simulated.join(" "),
+            counted(sum("due_bytes"), "byte"),
+            counted(sum("due_segments"), "segment"),
+        );
+    }
+    text
+}
+
+fn list(segments: &[Value]) -> Table {
+    let mut table = Table::new(&[
+        ("PARTITION", Align::Right),
+        ("FILE", Align::Left),
+        ("BASE-OFFSET", Align::Right),
+        ("NEXT-OFFSET", Align::Right),
+        ("BYTES", Align::Right),
+        ("FIRST-APPEND", Align::Left),
+        ("NEWEST-RECORD", Align::Left),
+        ("STATE", Align::Left),
+        ("GOES", Align::Left),
+        ("BECAUSE", Align::Left),
+    ]);
+    for segment in segments {
+        table.row([
+            number(&segment["partition"]),
+            word(&segment["name"]),
+            number(&segment["base_offset"]),
+            number(&segment["next_offset"]),
+            number(&segment["bytes"]),
+            word(&segment["first_appended_at"]),
+            word(&segment["max_timestamp"]),
+            word(&segment["state"]),
+            word(&segment["goes_at"]),
+            word(&segment["reason"]),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn topic() -> Value {
+        serde_json::json!({
+            "topic": "orders",
+            "now": "2026-11-30T12:00:00Z",
+            "next_check_at": "2026-11-30T12:02:00Z",
+            "check_interval_ms": 300_000,
+            "cleanup_policy": "delete",
+            "retention_ms": 604_800_000_u64,
+            "retention_bytes": null,
+            "retention_records": 500,
+            "partitions": [
+                {
+                    "partition": 0, "bytes": 1900, "segment_count": 4, "due_bytes": 0,
+                    "due_segments": 0,
+                    "oldest": {
+                        "bytes": 500, "reason": "not_expired", "limit": null,
+                        "first_appended_at": "2026-11-24T10:00:00Z",
+                        "goes_at": "2026-12-01T12:00:00Z",
+                    },
+                },
+                {
+                    "partition": 1, "bytes": 700, "segment_count": 2, "due_bytes": 300,
+                    "due_segments": 1,
+                    "oldest": {
+                        "bytes": 300, "reason": "awaiting_check", "limit": "retention.records",
+                        "first_appended_at": "2026-11-30T11:59:00Z", "goes_at": null,
+                    },
+                },
+                {
+                    "partition": 2, "bytes": 0, "segment_count": 0, "due_bytes": 0,
+                    "due_segments": 0, "oldest": null,
+                },
+            ],
+        })
+    }
+
+    #[test]
+    fn each_partition_tells_when_its_oldest_segment_goes_and_why() {
+        let text = forecast(&topic()).render();
+        let rows: Vec<Vec<&str>> =
+            text.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(
+            rows,
+            [
+                vec!["0", "1900", "4", "0", "6d2h", "in", "1d", "500", "not_expired"],
+                vec![
+                    "1",
+                    "700",
+                    "2",
+                    "300",
+                    "1m",
+                    "next",
+                    "check",
+                    "300",
+                    "awaiting_check",
+                    "(retention.records)"
+                ],
+                vec!["2", "0", "0", "0", "-", "-", "-", "-"],
+            ]
+        );
+    }
+
+    #[test]
+    fn the_summary_names_the_limits_and_what_a_change_would_do() {
+        let limits = "orders: cleanup.policy=delete, retention.ms=7d, retention.bytes=-1, \
+                      retention.records=500; checked every 5m, the next time in 2m";
+        assert_eq!(summary(&topic(), &[]), limits);
+        let change =
+            "if retention.ms=3d were set, 300 bytes in 1 segment would go at the next check";
+        assert_eq!(
+            summary(&topic(), &["retention.ms=3d".to_owned()]),
+            format!("{limits}\n{change}")
+        );
+    }
+
+    #[test]
+    fn names_of_any_kind_stay_within_their_path() {
+        assert_eq!(escaped("a-b_c.d"), "a-b_c.d");
+        assert_eq!(escaped("../x?y z&é"), "..%2Fx%3Fy%20z%26%C3%A9");
+    }
+}

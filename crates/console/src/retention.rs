@@ -1,0 +1,171 @@
+//! `/v1/topics/{name}/retention` and `/segments`: what is there of a topic, why, and when it goes.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use strandline_model::{ByteCount, Offset, PartitionIndex, Timestamp};
+
+use crate::clients::{rfc_3339, rfc_3339_if_any};
+
+/// The parameter that says what would be configured: `simulate=retention.ms:86400000`.
+const SIMULATE: &str = "simulate";
+
+/// A topic as it is served. Field names are part of the API.
+#[derive(Clone, Debug, Serialize)]
+pub struct TopicRetention {
+    /// Its name.
+    pub topic: String,
+    /// The time that retention goes by.
+    #[serde(serialize_with = "rfc_3339")]
+    pub now: Timestamp,
+    /// When retention last looked at every partition.
+    #[serde(serialize_with = "rfc_3339_if_any")]
+    pub checked_at: Option<Timestamp>,
+    /// When it does so next.
+    #[serde(serialize_with = "rfc_3339_if_any")]
+    pub next_check_at: Option<Timestamp>,
+    /// Milliseconds from one look to the next.
+    pub check_interval_ms: u64,
+    /// `cleanup.policy`.
+    pub cleanup_policy: &'static str,
+    /// `retention.ms`; null: for ever.
+    pub retention_ms: Option<u64>,
+    /// `retention.bytes`; null: no limit.
+    pub retention_bytes: Option<u64>,
+    /// `retention.bytes.floor`.
+    pub retention_bytes_floor: bool,
+    /// `retention.records`; null: no limit.
+    pub retention_records: Option<u64>,
+    /// Its partitions.
+    pub partitions: Vec<PartitionRetention>,
+}
+
+/// A partition as it is served.
+#[derive(Clone, Debug, Serialize)]
+pub struct PartitionRetention {
+    /// Which one.
+    pub partition: u32,
+    /// Its first readable offset.
+    pub log_start_offset: i64,
+    /// The offset after its last record.
+    pub log_end_offset: i64,
+    /// Bytes of its batches.
+    pub bytes: u64,
+    /// How many segments hold them.
+    pub segment_count: usize,
+    /// Bytes of those that go with the next look.
+    pub due_bytes: u64,
+    /// How many these are.
+    pub due_segments: usize,
+    /// The oldest segment, and why it is still there.
+    pub oldest: Option<Segment>,
+    /// All of them, served by themselves.
+    #[serde(skip)]
+    segments: Vec<Segment>,
+}
+
+/// A segment as it is served.
+#[derive(Clone, Debug, Serialize)]
+pub struct Segment {
+    /// The partition that it belongs to.
+    pub partition: u32,
+    /// What people find it by: a file's name.
+    pub name: String,
+    /// The offset of its first record.
+    pub base_offset: i64,
+    /// The offset after its last record.
+    pub next_offset: i64,
+    /// Bytes of its batches.
+    pub bytes: u64,
+    /// `open`, `sealed`, or `due` when it goes with the next look.
+    pub state: &'static str,
+    /// The newest timestamp of its records, by the producers' clocks.
+    #[serde(serialize_with = "rfc_3339_if_any")]
+    pub max_timestamp: Option<Timestamp>,
+    /// When its first batch was appended.
+    #[serde(serialize_with = "rfc_3339")]
+    pub first_appended_at: Timestamp,
+    /// When its last batch was appended.
+    #[serde(serialize_with = "rfc_3339")]
+    pub last_appended_at: Timestamp,
+    /// Why it is still there, as a code.
+    pub reason: &'static str,
+    /// The key whose limit it is beyond.
+    pub limit: Option<&'static str>,
+    /// When its age makes it go, at the first look afterwards.
+    #[serde(serialize_with = "rfc_3339_if_any")]
+    pub goes_at: Option<Timestamp>,
+}
+
+impl PartitionRetention {
+    /// A partition with these segments, oldest first.
+    pub fn new(
+        index: PartitionIndex,
+        log_start: Offset,
+        log_end: Offset,
+        segments: Vec<Segment>,
+    ) -> Self {
+        let bytes = |segments: &mut dyn Iterator<Item = &Segment>| {
+            segments.map(|segment| ByteCount::new(segment.bytes)).sum::<ByteCount>().get()
+        };
+        let due = || segments.iter().filter(|segment| segment.limit.is_some());
+        Self {
+            partition: index.get(),
+            log_start_offset: log_start.get(),
+            log_end_offset: log_end.get(),
+            bytes: bytes(&mut segments.iter()),
+            segment_count: segments.len(),
+            due_bytes: bytes(&mut due()),
+            due_segments: due().count(),
+            oldest: segments.first().cloned(),
+            segments,
+        }
+    }
+}
+
+/// What is served of a topic.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum View {
+    Retention,
+    Segments,
+}
+
+#[derive(Serialize)]
+struct Problem {
+    error: String,
+}
+
+/// The pairs behind `simulate=`, or what is wrong with the question.
+pub(crate) fn simulated(asked: Vec<(String, String)>) -> Result<Vec<(String, String)>, String> {
+    let pair = |(name, value): (String, String)| {
+        if name != SIMULATE {
+            return Err(format!("unknown parameter {name}; known: {SIMULATE}"));
+        }
+        let (key, text) = value
+            .split_once(':')
+            .ok_or_else(|| format!("{SIMULATE}={value}: write {SIMULATE}=KEY:VALUE"))?;
+        Ok((key.to_owned(), text.to_owned()))
+    };
+    asked.into_iter().map(pair).collect()
+}
+
+/// 200 with the topic, 404 when there is none of that name, 400 when it can't be configured so.
+pub(crate) fn answer(
+    name: &str,
+    found: Result<Option<TopicRetention>, String>,
+    view: View,
+) -> Response {
+    let problem =
+        |status: StatusCode, error: String| (status, Json(Problem { error })).into_response();
+    match (found, view) {
+        (Err(error), _) => problem(StatusCode::BAD_REQUEST, error),
+        (Ok(None), _) => problem(StatusCode::NOT_FOUND, format!("no such topic: {name}")),
+        (Ok(Some(topic)), View::Retention) => Json(topic).into_response(),
+        (Ok(Some(topic)), View::Segments) => {
+            let partitions = topic.partitions.into_iter();
+            let segments: Vec<_> = partitions.flat_map(|each| each.segments).collect();
+            Json(segments).into_response()
+        }
+    }
+}
