@@ -45,8 +45,6 @@ use crate::topic::{
 const CLUSTER_ID_KEY: &[u8] = b"cluster-id";
 /// How long a fetch session may lie unused before another may take its place, as in Kafka.
 const SESSION_EVICTION_MS: i64 = 120_000;
-/// How often silent producers are looked for, as in Kafka.
-const PRODUCER_EXPIRY_INTERVAL: Duration = Duration::from_mins(10);
 
 /// What a broker is made of.
 #[derive(Debug)]
@@ -182,10 +180,12 @@ impl Broker {
         let cleaner = Arc::clone(&self.cleaner);
         tasks::spawn(&self.runtime, "carry out retention", cleaner.run(self.stop.clone()));
         let broker = Arc::clone(self);
+        let interval = self.settings.broker().producer_id_expiration_check_interval_ms;
+        let interval = Duration::from_millis(interval);
         tasks::spawn(&self.runtime, "forget silent producers", async move {
             while !broker.stop.is_cancelled() {
                 tokio::select! {
-                    () = broker.environment.sleep(PRODUCER_EXPIRY_INTERVAL) => {}
+                    () = broker.environment.sleep(interval) => {}
                     () = broker.stop.cancelled() => return,
                 }
                 let now = broker.environment.now();

@@ -56,6 +56,8 @@ pub struct BrokerConfig {
     pub max_request_partition_size_limit: u32,
     /// `producer.id.expiration.ms`.
     pub producer_id_expiration_ms: i64,
+    /// `producer.id.expiration.check.interval.ms`.
+    pub producer_id_expiration_check_interval_ms: u64,
     /// `log.retention.check.interval.ms`.
     pub log_retention_check_interval_ms: u64,
     /// `deletion.grace.ms`.
@@ -140,6 +142,9 @@ impl BrokerLayers {
                 .count("max.incremental.fetch.session.cache.slots"),
             max_request_partition_size_limit: read.count("max.request.partition.size.limit"),
             producer_id_expiration_ms: read.number("producer.id.expiration.ms"),
+            producer_id_expiration_check_interval_ms: read
+                .bytes("producer.id.expiration.check.interval.ms")
+                .get(),
             log_retention_check_interval_ms: read.bytes("log.retention.check.interval.ms").get(),
             deletion_grace_ms: read.number("deletion.grace.ms"),
             group_initial_rebalance_delay_ms: read

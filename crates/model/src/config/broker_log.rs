@@ -228,6 +228,5 @@ pub(super) const KEYS: &[ConfigKey] = &[
     int("producer.id.expiration.check.interval.ms", "600000")
         .at_least(1)
         .internal()
-        .ignored(reason::FOR_TESTS)
         .doc("How often idle producers are looked for."),
 ];
