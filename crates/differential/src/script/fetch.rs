@@ -1,6 +1,6 @@
 //! Fetch: offsets, limits, sessions, epochs.
 
-use strandline_records::{BatchView, batches};
+use strandline_records::{BatchView, Codec, Compression, batches};
 use strandline_wire::fetch::message::{
     FetchPartition, FetchTopic, ForgottenTopic, Request, Response,
 };
@@ -24,8 +24,21 @@ pub(super) fn run(run: &mut Run) -> anyhow::Result<()> {
             });
         }
     }
+    let zstd = [("compression.type", "zstd")];
+    create(run, "topics with zstd", &[topic("made-zstd", 1, &zstd), topic("sent-zstd", 1, &[])])?;
+    let codec = Codec::at_default_level(Compression::Zstd);
+    for name in ["made-zstd", "sent-zstd"] {
+        run.case("records of zstd", produce, |broker| {
+            one(broker, produce, name, 0, Some(builder(2).build_compressed(codec).freeze()))
+        });
+    }
     for api in versions(ApiKey::Fetch) {
         positions(run, api);
+        for name in ["made-zstd", "sent-zstd"] {
+            ask(run, api, &format!("zstd from {name}"), |broker| {
+                request(broker, api, name, vec![position(0, 0)])
+            });
+        }
         limits(run, api);
         if api.version() >= 7 {
             sessions(run, api);
