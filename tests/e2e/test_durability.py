@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from account import PARTITIONS, Account, check
 from broker import Broker
-from clients import Record, bounds, consume, create_topic, delete_topic, produce, read, topic_names
+from clients import Record, bounds, consume, consumer, create_topic, delete_topic, produce, read, topic_names
 from confluent_kafka import TopicPartition
 from deadline import wait_until
 from proxy import CuttingProxy
@@ -52,6 +52,27 @@ def test_idempotence_holds_over_cut_connections(make_broker: Callable[..., Broke
     check(account, found, once=True)
     assert account.failed == 0
     assert len(found) == account.count() == sum(account.sent)
+
+
+def test_an_orderly_stop_under_load_ends_and_loses_nothing(make_broker: Callable[..., Broker], topic_name: str) -> None:
+    broker = make_broker().start()
+    create_topic(broker.bootstrap, topic_name, partitions=PARTITIONS)
+    create_topic(broker.bootstrap, f"{topic_name}-empty")
+    waiting = consumer(broker.bootstrap, fetch_wait_max_ms=60_000, socket_timeout_ms=90_000)
+    waiting.assign([TopicPartition(f"{topic_name}-empty", 0)])
+    account = Account(broker.bootstrap, topic_name, **{"enable.idempotence": True})
+    try:
+        for _ in range(3):
+            account.wait_for_more(2000)
+            waiting.poll(0)
+            assert broker.stop() in (0, 143)  # a JVM says 143
+            broker.start()
+        account.wait_for_more(2000)
+    finally:
+        account.finish()
+        waiting.close()
+    check(account, consume(broker.bootstrap, topic_name, partitions=PARTITIONS, check_crcs=True), once=True)
+    assert account.failed == 0
 
 
 def test_a_restart_keeps_everything(make_broker: Callable[..., Broker], topic_name: str) -> None:

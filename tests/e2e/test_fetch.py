@@ -2,10 +2,11 @@
 
 import threading
 import time
+from collections.abc import Iterable
 
 import pytest
 from broker import Broker
-from clients import OFFSET_BEGINNING, Record, as_record, bounds, consume, consumer, create_topic, produce
+from clients import OFFSET_BEGINNING, Record, admin, as_record, bounds, consume, consumer, create_topic, produce
 from confluent_kafka import OFFSET_END, KafkaError, KafkaException, TopicPartition
 
 
@@ -23,6 +24,27 @@ def test_seek_by_timestamp_finds_the_first_record_at_or_after_it(broker: Broker,
             assert (stamp, answer.offset) == (stamp, offset)
         [after_all] = reader.offsets_for_times([TopicPartition(topic, 0, base + 19_091)], timeout=10)
         assert after_all.offset == OFFSET_END
+    finally:
+        reader.close()
+
+
+@pytest.mark.parametrize("batches", [[[2, 4, 6, 8]], [[2], [4], [6], [8]]], ids=["one batch", "a batch each"])
+def test_a_time_between_two_records_finds_the_next(broker: Broker, topic_name: str, batches: list[list[int]]) -> None:
+    create_topic(broker.bootstrap, topic_name, retention_ms=-1)
+    for stamps in batches:
+        produce(broker.bootstrap, topic_name, [Record(b"v", timestamp=stamp) for stamp in stamps], linger_ms=100)
+    assert offsets_since(broker, topic_name, range(1, 10)) == [0, 0, 1, 1, 2, 2, 3, 3, OFFSET_END]
+    # A log that was emptied has an answer too: there is none such.
+    [trimmed] = admin(broker.bootstrap).delete_records([TopicPartition(topic_name, 0, 4)]).values()
+    assert trimmed.result(timeout=20).low_watermark == 4
+    assert offsets_since(broker, topic_name, range(1, 10)) == [OFFSET_END] * 9
+
+
+def offsets_since(broker: Broker, topic: str, stamps: Iterable[int]) -> list[int]:
+    reader = consumer(broker.bootstrap)
+    try:
+        asked = ([TopicPartition(topic, 0, stamp)] for stamp in stamps)
+        return [reader.offsets_for_times(places, timeout=10)[0].offset for places in asked]
     finally:
         reader.close()
 

@@ -7,69 +7,12 @@ from collections.abc import Callable
 
 from broker import Broker
 from clients import QUIET, Record, admin, create_topic, delete_topic, produce
-from confluent_kafka import (
-    OFFSET_INVALID,
-    Consumer,
-    ConsumerGroupState,
-    ConsumerGroupTopicPartitions,
-    KafkaError,
-    KafkaException,
-    TopicPartition,
-)
+from confluent_kafka import OFFSET_INVALID, Consumer, ConsumerGroupState, KafkaError, KafkaException, TopicPartition
 from deadline import wait_until
 from kafka import KafkaConsumer
+from members import QUICK, Member, committed, poll_until, state
 
 PARTITIONS = 6
-QUICK = {"group_initial_rebalance_delay_ms": 0}
-
-
-class Member:
-    """A consumer in a group, and what it was told."""
-
-    def __init__(self, bootstrap: str, group: str, topic: str, **config: object):
-        settings = {
-            "bootstrap.servers": bootstrap,
-            "group.id": group,
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-            "session.timeout.ms": 6000,
-            "heartbeat.interval.ms": 500,
-            "reconnect.backoff.max.ms": 200,
-            **QUIET,
-            **{key.replace("_", "."): value for key, value in config.items()},
-        }
-        self.consumer = Consumer(settings)
-        self.rebalances = 0
-        self.records: list[tuple[int, int, bytes]] = []
-        self.errors: list[KafkaError] = []
-        self.consumer.subscribe([topic], on_assign=self.on_assign)
-
-    def on_assign(self, _consumer: Consumer, _partitions: list[TopicPartition]) -> None:
-        self.rebalances += 1
-
-    def poll(self, seconds: float = 0.05) -> None:
-        message = self.consumer.poll(seconds)
-        if message is None:
-            return
-        if message.error() is None:
-            self.records.append((message.partition(), message.offset(), message.value()))
-        else:
-            self.errors.append(message.error())
-
-    @property
-    def assignment(self) -> set[int]:
-        return {one.partition for one in self.consumer.assignment()}
-
-    def close(self) -> None:
-        self.consumer.close()
-
-
-def poll_until(members: list[Member], what: str, condition: Callable[[], bool], seconds: float = 40) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}: {[one.assignment for one in members]}"
-        for member in members:
-            member.poll()
 
 
 def shared_out(members: list[Member], each: int) -> Callable[[], bool]:
@@ -94,17 +37,6 @@ def seen(members: list[Member]) -> dict[int, set[int]]:
     return found
 
 
-def committed(bootstrap: str, group: str, topic: str, partitions: int = PARTITIONS) -> dict[int, int]:
-    """Positions by partition. All are named: librdkafka never answers an "all" that is empty."""
-    asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, index) for index in range(partitions)])
-    answer = admin(bootstrap).list_consumer_group_offsets([asked])[group].result(timeout=10)
-    return {one.partition: one.offset for one in answer.topic_partitions if one.offset >= 0}
-
-
-def state(bootstrap: str, group: str) -> ConsumerGroupState:
-    return admin(bootstrap).describe_consumer_groups([group])[group].result(timeout=10).state
-
-
 def test_a_group_gains_and_loses_members_and_resumes(make_broker: Callable[..., Broker], topic_name: str) -> None:
     broker = make_broker(**QUICK).start()
     create_topic(broker.bootstrap, topic_name, partitions=PARTITIONS)
@@ -117,7 +49,7 @@ def test_a_group_gains_and_loses_members_and_resumes(make_broker: Callable[..., 
     poll_until(members, "all is read", lambda: sum(map(len, seen(members).values())) == 600)
     for member in members:
         member.consumer.commit(asynchronous=False)
-    assert committed(broker.bootstrap, group, topic_name) == dict.fromkeys(range(PARTITIONS), 100)
+    assert committed(broker.bootstrap, group, topic_name, PARTITIONS) == dict.fromkeys(range(PARTITIONS), 100)
     assert state(broker.bootstrap, group) == ConsumerGroupState.STABLE
 
     members.pop().close()
@@ -133,7 +65,7 @@ def test_a_group_gains_and_loses_members_and_resumes(make_broker: Callable[..., 
     for member in members:
         member.close()
     wait_until("empty", lambda: state(broker.bootstrap, group) == ConsumerGroupState.EMPTY, seconds=20)
-    assert committed(broker.bootstrap, group, topic_name) == dict.fromkeys(range(PARTITIONS), 100)
+    assert committed(broker.bootstrap, group, topic_name, PARTITIONS) == dict.fromkeys(range(PARTITIONS), 100)
 
 
 def test_a_static_member_comes_back_without_a_rebalance(make_broker: Callable[..., Broker], topic_name: str) -> None:
@@ -174,14 +106,14 @@ def test_a_killed_broker_loses_no_position_and_members_go_on(make_broker: Callab
     rebalances = [member.rebalances for member in members]
     broker.kill()
     broker.start()
-    assert committed(broker.bootstrap, group, topic_name) == dict.fromkeys(range(PARTITIONS), 100)
+    assert committed(broker.bootstrap, group, topic_name, PARTITIONS) == dict.fromkeys(range(PARTITIONS), 100)
     produce(broker.bootstrap, topic_name, numbered(60))
     poll_until(members, "what is new is read", lambda: sum(map(len, seen(members).values())) == 660)
     assert [member.rebalances for member in members] == rebalances, "the generation did not survive"
     for member in members:
         member.consumer.commit(asynchronous=False)
         member.close()
-    assert committed(broker.bootstrap, group, topic_name) == dict.fromkeys(range(PARTITIONS), 110)
+    assert committed(broker.bootstrap, group, topic_name, PARTITIONS) == dict.fromkeys(range(PARTITIONS), 110)
 
 
 def test_a_deleted_group_stays_deleted(make_broker: Callable[..., Broker], topic_name: str) -> None:
@@ -241,7 +173,7 @@ def test_who_is_late_can_not_commit(make_broker: Callable[..., Broker], topic_na
         raise AssertionError("a stranger's commit was taken")
     except KafkaException as error:
         assert error.args[0].code() == KafkaError.UNKNOWN_MEMBER_ID
-    assert committed(broker.bootstrap, group, topic_name) == {}
+    assert committed(broker.bootstrap, group, topic_name, PARTITIONS) == {}
     stranger.close()
     member.close()
 
@@ -269,7 +201,7 @@ def test_kafka_python_resumes_where_librdkafka_stopped(make_broker: Callable[...
     assert found == {(partition, offset) for partition in range(PARTITIONS) for offset in range(20, 30)}
     pure.commit()
     pure.close()
-    assert committed(broker.bootstrap, group, topic_name) == dict.fromkeys(range(PARTITIONS), 30)
+    assert committed(broker.bootstrap, group, topic_name, PARTITIONS) == dict.fromkeys(range(PARTITIONS), 30)
 
 
 def test_kafkas_tool_describes_resets_and_deletes(

@@ -1,9 +1,11 @@
 """Records in, records out, through librdkafka: every codec, odd keys and values, sizes, many partitions."""
 
+import time
+
 import pytest
 from broker import Broker
-from clients import Record, bounds, consume, create_topic, produce
-from confluent_kafka import KafkaError, KafkaException
+from clients import Record, bounds, consume, consumer, create_topic, produce
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 MIB = 1024 * 1024
@@ -45,8 +47,15 @@ def test_timestamps_are_the_producers(broker: Broker, topic: str) -> None:
 
 def test_log_append_time_is_the_brokers(broker: Broker, topic_name: str) -> None:
     create_topic(broker.bootstrap, topic_name, message_timestamp_type="LogAppendTime")
-    produce(broker.bootstrap, topic_name, [Record(b"v", timestamp=1)])
-    assert consume(broker.bootstrap, topic_name)[0].timestamp > 1_700_000_000_000
+    begun = int(time.time() * 1000)
+    produce(broker.bootstrap, topic_name, [Record(b"v", timestamp=1), Record(b"w", timestamp=2)])
+    assert all(record.timestamp >= begun for record in consume(broker.bootstrap, topic_name))
+    reader = consumer(broker.bootstrap)
+    try:
+        [found] = reader.offsets_for_times([TopicPartition(topic_name, 0, begun)], timeout=10)
+        assert found.offset == 0, "it is looked up by the broker's time as well"
+    finally:
+        reader.close()
 
 
 def test_records_of_one_mebibyte(broker: Broker, topic_name: str) -> None:

@@ -45,6 +45,15 @@ def test_health_and_metrics(broker: Strandline, topic: str) -> None:
     assert get(broker, "/no-such-page")[0] == 404
 
 
+def test_what_is_gone_leaves_the_metrics(broker: Strandline, topic_name: str) -> None:
+    create_topic(broker.bootstrap, topic_name, partitions=3)
+    produce(broker.bootstrap, topic_name, [Record(b"v", partition=i) for i in range(3)])
+    lines = [line for line in get(broker, "/metrics")[1].splitlines() if f'topic="{topic_name}"' in line]
+    assert lines
+    delete_topic(broker.bootstrap, topic_name)
+    assert topic_name not in get(broker, "/metrics")[1]
+
+
 def test_sigterm_ends_in_order_and_the_next_start_is_clean(make_broker: Make, topic_name: str) -> None:
     broker = make_broker().start()
     create_topic(broker.bootstrap, topic_name)

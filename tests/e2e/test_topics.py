@@ -109,9 +109,10 @@ def created(broker: Broker, name: str) -> bool:
 def test_the_name_is_free_before_the_reply(broker: Broker, topic_name: str) -> None:
     for _ in range(20):
         create_topic(broker.bootstrap, topic_name, partitions=3)
+        assert topic_name in topic_names(broker.bootstrap)
         produce(broker.bootstrap, topic_name, [Record(b"v")])
         delete_topic(broker.bootstrap, topic_name)
-    assert topic_name not in topic_names(broker.bootstrap)
+        assert topic_name not in topic_names(broker.bootstrap)
 
 
 def test_a_hundred_topics_at_once(broker: Broker, topic_name: str) -> None:
