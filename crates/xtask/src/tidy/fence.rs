@@ -9,9 +9,6 @@ use crate::tree::Tree;
 /// Crates whose every decision is a pure function.
 pub(crate) const PURE: &[&str] = &["model", "records", "wire", "partition", "coordination"];
 
-/// Pure crates that also keep state, whose order of iteration would reach the outside.
-const ORDERED: &[&str] = &["partition", "coordination"];
-
 /// Packages that must not be built with a pure crate at all.
 const RUNTIMES: &[&str] =
     &["tokio", "tokio-util", "async-std", "smol", "mio", "socket2", "hyper", "axum", "reqwest"];
@@ -64,9 +61,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             findings.push(Finding::of(&manifest, format!("a pure crate depends on `{package}`")));
         }
         sources(tree, name, PATHS, &mut findings);
-        if ORDERED.contains(&name) {
-            sources(tree, name, HASHED, &mut findings);
-        }
+        sources(tree, name, HASHED, &mut findings);
     }
     findings
 }
@@ -86,6 +81,35 @@ fn sources(tree: &Tree, name: &str, banned: &[(&str, &str)], findings: &mut Vec<
                     format!("`{word}` in a pure crate: {instead}"),
                 ));
             }
+            let Some(module) = word.strip_prefix("std::") else { continue };
+            for at in grouped(code, module) {
+                let line = line_of(code, at);
+                let what = format!("`{word}` in a pure crate: {instead}");
+                findings.push(Finding::at(path, line, what));
+            }
         }
     }
+}
+
+/// How a group of imports begins.
+const OPENED: &str = "use std::{";
+
+/// Where `use std::{…}` names a module among others.
+fn grouped(code: &str, module: &str) -> Vec<usize> {
+    let names = |group: &str| {
+        let mut depth = 0_usize;
+        let top = group.chars().map_while(|letter| {
+            match letter {
+                '{' => depth += 1,
+                '}' if depth == 0 => return None,
+                '}' => depth -= 1,
+                _ => return Some(if depth == 0 { letter } else { ' ' }),
+            }
+            Some(' ')
+        });
+        let top: String = top.collect();
+        top.split(',').any(|item| item.split("::").next().is_some_and(|name| name.trim() == module))
+    };
+    let starts = code.match_indices(OPENED).map(|(at, _)| at);
+    starts.filter(|at| names(&code[at + OPENED.len()..])).collect()
 }
