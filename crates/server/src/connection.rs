@@ -18,10 +18,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::BytesMut;
-use strandline_broker::{Broker, Connection, Disconnect, Peer, Reply, Started};
-use strandline_wire::{
-    ApiKey, Arrival, EncodeError, FrameError, FrameLimits, RequestHeader, next_request,
-};
+use strandline_broker::{Broker, Connection, Peer, Reply, Started};
+use strandline_wire::{ApiKey, Arrival, EncodeError, FrameLimits, RequestHeader, next_request};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -29,10 +27,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::budget::{Budget, Share};
+use crate::end::End;
 use crate::inbox::{Inbox, Progress};
 use crate::owed::{Owed, TURN_TIME};
 use crate::pace::Pace;
 use crate::pool::Pool;
+use crate::refusal::Refusals;
 use crate::send::Outbox;
 use crate::server::ServerConfig;
 use crate::turn::{Turn, now_or_never};
@@ -57,6 +57,7 @@ pub(crate) struct Context {
     pub(crate) heavy: Semaphore,
     pub(crate) owed: Owed,
     pub(crate) connections: AtomicUsize,
+    pub(crate) refusals: Refusals,
     /// Connections finish what they have, then close.
     pub(crate) stop: CancellationToken,
     /// Connections close now.
@@ -78,6 +79,7 @@ impl Context {
             owed: Owed::new(config.limits.reply_bytes_owed_max),
             heavy: Semaphore::new(config.limits.heavy_requests_max),
             connections: AtomicUsize::new(0),
+            refusals: Refusals::default(),
             stop: CancellationToken::new(),
             cut: CancellationToken::new(),
             config,
@@ -104,29 +106,6 @@ impl Context {
     }
 }
 
-/// Why a connection ended.
-#[derive(Debug, thiserror::Error)]
-enum End {
-    #[error("peer closed the connection")]
-    Closed,
-    #[error("broker is stopping")]
-    Stopping,
-    #[error("connection was idle for too long")]
-    Idle,
-    #[error("peer stalled")]
-    Stalled,
-    #[error("peer is too slow while too much is owed to others")]
-    Pressed,
-    #[error(transparent)]
-    Frame(#[from] FrameError),
-    #[error(transparent)]
-    Request(#[from] Disconnect),
-    #[error("response can't be written")]
-    Response(#[from] EncodeError),
-    #[error(transparent)]
-    Io(#[from] io::Error),
-}
-
 /// A connection that counts, until it is dropped: also by a panic, or with the worker.
 struct Counted<'a>(&'a AtomicUsize);
 
@@ -150,7 +129,7 @@ pub(crate) async fn serve(accepted: Accepted, context: &Context, pool: Arc<Pool>
     let end = match Served::new(accepted, context, pool) {
         Ok(mut served) => {
             let end = served.run().await;
-            if let Err(End::Frame(_) | End::Request(_) | End::Stalled | End::Pressed) = &end {
+            if end.as_ref().is_err_and(End::is_refusal) {
                 served.connection.refuse();
             }
             end
@@ -159,7 +138,11 @@ pub(crate) async fn serve(accepted: Accepted, context: &Context, pool: Arc<Pool>
     };
     if let Err(end) = end {
         let cause = std::error::Error::source(&end).map(ToString::to_string);
-        tracing::debug!(%remote, reason = %end, cause, "connection closed");
+        if let Some(more) = end.is_refusal().then(|| context.refusals.admit()).flatten() {
+            tracing::info!(%remote, reason = %end, cause, more, "connection refused");
+        } else {
+            tracing::debug!(%remote, reason = %end, cause, "connection closed");
+        }
     }
 }
 

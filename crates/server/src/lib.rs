@@ -12,12 +12,14 @@
 
 mod budget;
 mod connection;
+mod end;
 mod environment;
 mod inbox;
 mod listener;
 mod owed;
 mod pace;
 mod pool;
+mod refusal;
 mod send;
 mod server;
 mod turn;

@@ -141,7 +141,9 @@ async fn next_connection(listener: &TcpListener, context: &Context) -> Accepted 
         match listener.accept().await {
             Ok((stream, remote)) => {
                 if context.connections.load(Ordering::Relaxed) >= context.config.connections_max {
-                    tracing::debug!(%remote, "connection refused: max.connections is reached");
+                    if let Some(more) = context.refusals.admit() {
+                        tracing::warn!(%remote, more, "connection refused: max.connections is reached");
+                    }
                     continue;
                 }
                 match stream.into_std() {
