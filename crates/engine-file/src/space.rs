@@ -30,13 +30,27 @@ impl SpaceGauge {
     pub(crate) fn look(&self, disk: &dyn Disk) {
         let free = disk.free_space().map_or(u64::MAX, ByteCount::get);
         self.free.store(free, Ordering::Relaxed);
-        self.is_full.store(free < self.reserve, Ordering::Relaxed);
+        self.set_full(free < self.reserve);
+    }
+
+    /// Tells of each change once.
+    fn set_full(&self, is_full: bool) {
+        if self.is_full.swap(is_full, Ordering::Relaxed) == is_full {
+            return;
+        }
+        let free_bytes = self.free.load(Ordering::Relaxed);
+        let reserve_bytes = self.reserve;
+        if is_full {
+            tracing::error!(free_bytes, reserve_bytes, "disk is full: appends are refused");
+        } else {
+            tracing::info!(free_bytes, reserve_bytes, "disk has room again: appends go on");
+        }
     }
 
     /// Appends are refused until the disk says otherwise, if this error says that it is full.
     pub(crate) fn note_full(&self, error: &StorageError) {
         if error.kind() == ErrorKind::Full {
-            self.is_full.store(true, Ordering::Relaxed);
+            self.set_full(true);
         }
     }
 

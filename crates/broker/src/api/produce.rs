@@ -202,7 +202,7 @@ async fn begin_partition(
         }
         Err(AppendError::Slot(SlotError::Deleted)) => refused(error_code::unknown_topic(named)),
         Err(AppendError::Slot(SlotError::Storage(error)) | AppendError::Storage(error)) => {
-            refused(error_code::storage(&error))
+            PendingPartition::Refused(not_stored(index, &error))
         }
         Err(AppendError::Rejected { rejected, log_start }) => {
             let error = error_code::rejected(&rejected);
@@ -212,6 +212,14 @@ async fn begin_partition(
                 ..PartitionResponse::failed(index, error)
             })
         }
+    }
+}
+
+/// What an engine could not do, in its words: a disk that is full should be told so.
+fn not_stored(index: i32, error: &StorageError) -> PartitionResponse {
+    PartitionResponse {
+        error_message: Some(text(error.to_string())),
+        ..PartitionResponse::failed(index, error_code::storage(error))
     }
 }
 

@@ -71,7 +71,7 @@ impl RecoveryReport {
 impl fmt::Display for RecoveryReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = |count: u64| if count == 1 { "" } else { "s" };
-        let (topics, partitions) = (self.topics as u64, self.partitions as u64);
+        let partitions = self.partitions as u64;
         match self.started {
             Started::New => return f.write_str("new data folder"),
             Started::Clean => write!(f, "clean start")?,
@@ -79,8 +79,7 @@ impl fmt::Display for RecoveryReport {
         }
         write!(
             f,
-            ": {topics} topic{}, {partitions} partition{} with data, {} ms",
-            plural(topics),
+            ": {partitions} partition{} with data, {} ms",
             plural(partitions),
             self.took.as_millis()
         )?;

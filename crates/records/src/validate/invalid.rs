@@ -23,7 +23,7 @@ pub enum InvalidBatch {
     #[error("record batch is corrupt: {0}")]
     Corrupt(BatchError),
     /// Larger than `max.message.bytes`, as it came or after it was compressed anew.
-    #[error("record batch is too large. {0}")]
+    #[error("record batch of {} bytes is over max.message.bytes={}", .0.have, .0.limit)]
     TooLarge(Oversize),
     /// Larger than `segment.bytes`.
     #[error("record batch is larger than a segment. {0}")]
