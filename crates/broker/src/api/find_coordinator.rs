@@ -40,7 +40,7 @@ pub(crate) async fn handle(
         _ => ErrorCode::INVALID_REQUEST,
     };
     let endpoint = (error == ErrorCode::NONE).then(|| broker.endpoint_for(peer));
-    // In Kafka's words, which has none for success, nor for share groups before there were any.
+    // In Kafka's words, but for what Kafka would do and we don't; it has none for success, nor for share groups before there were any.
     let is_early = request.key_type == SHARE && version < SHARE_FROM;
     let words = if error == ErrorCode::NONE || is_early { "" } else { message(error) };
     let answer = |key: KafkaString| coordinator(broker, endpoint.as_ref(), (error, words), key);
@@ -82,12 +82,12 @@ fn coordinator(
     }
 }
 
-/// In Kafka's words: up to v3 there is always a message.
+/// What people read: up to v3 there is always a message.
 fn message(error: ErrorCode) -> &'static str {
     match error {
         ErrorCode::NONE => "NONE",
         ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED => {
-            "The transactional id authorization failed."
+            "transactions are not served yet: a producer without transactional.id works"
         }
         _ => {
             "This most likely occurs because of a request being malformed by the client library or the message was sent to an incompatible broker. See the broker logs for more details."

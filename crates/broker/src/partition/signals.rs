@@ -17,6 +17,8 @@ use tokio::sync::Notify;
 pub(crate) struct Signals {
     /// By address: a waiter that came back from another partition's change is still here.
     waiters: Mutex<HashMap<usize, Arc<Notify>>>,
+    /// The topic was deleted: its log ends, and nothing has failed.
+    deleted: AtomicBool,
 }
 
 impl Signals {
@@ -28,6 +30,12 @@ impl Signals {
     /// Forgets `waiter`, which was answered or went away.
     pub(crate) fn unregister(&self, waiter: &Arc<Notify>) {
         self.waiters.lock().remove(&address(waiter));
+    }
+
+    /// Wakes everybody: the topic was deleted.
+    pub(crate) fn delete(&self) {
+        self.deleted.store(true, Ordering::Release);
+        self.wake();
     }
 
     /// Wakes everybody.
@@ -79,7 +87,11 @@ impl LogListener for Listener {
 
     fn died(&self, error: &StorageError) {
         let cause = std::error::Error::source(error).map(ToString::to_string);
-        tracing::warn!(partition = %self.id, %error, cause, "log failed and will be opened anew");
+        if self.signals.deleted.load(Ordering::Acquire) {
+            tracing::debug!(partition = %self.id, %error, "log of a deleted topic was closed");
+        } else {
+            tracing::warn!(partition = %self.id, %error, cause, "log failed and will be opened anew");
+        }
         self.dead.store(true, Ordering::Release);
         self.signals.wake();
     }

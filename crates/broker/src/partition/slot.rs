@@ -182,7 +182,7 @@ impl PartitionSlot {
         for waiter in waiters {
             drop(waiter.send(Err(SlotError::Deleted)));
         }
-        self.signals.wake();
+        self.signals.delete();
     }
 }
 
