@@ -138,6 +138,14 @@ impl Consume {
         if !found.error.is_none() {
             return Err(unknown(found.error));
         }
+        let exists = |index: &&i32| found.partitions.iter().any(|one| one.index == **index);
+        if let Some(missing) = self.partitions.iter().find(|index| !exists(index)) {
+            return Err(ClientError::Broker {
+                subject: format!("{topic}-{missing}"),
+                code: ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+                message: Some(format!("the topic has {}", partition_count(found.partitions.len()))),
+            });
+        }
         let mut cursors = Vec::new();
         let wanted = |index: i32| self.partitions.is_empty() || self.partitions.contains(&index);
         for partition in found.partitions.iter().filter(|partition| wanted(partition.index)) {
@@ -247,6 +255,10 @@ impl Printer {
         }
         console::data(&out);
     }
+}
+
+fn partition_count(count: usize) -> String {
+    counted(count as u64, "partition")
 }
 
 async fn cursor(

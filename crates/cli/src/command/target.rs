@@ -104,6 +104,7 @@ impl Target {
                     "the broker's advertised.listeners names {address}; add a listener for this \
                      network, or unset it (auto)"
                 ))
+                .hint("see: strandline explain advertised.listeners")
             }
             ClientError::Timeout { .. } | ClientError::Broken { .. } => {
                 unreachable(error.to_string())
@@ -138,7 +139,7 @@ impl Target {
         error: &ClientError,
     ) -> Failure {
         if error.code() != Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION) {
-            return self.explain(error);
+            return named(self.explain(error), topic);
         }
         // Only to make the error clearer: without the list there is no suggestion.
         let known = client.cluster(None).await.map(|cluster| cluster.topics).unwrap_or_default();
@@ -151,7 +152,7 @@ impl Target {
     fn with_probes(&self, failure: Failure, tried: &str) -> Failure {
         let http = self.http();
         if let Some(status) = readiness(&http) {
-            return failure.hint(format!("its HTTP address {http} answers: {status}"));
+            return failure.hint(format!("a broker's HTTP address, {http}, answers: {status}"));
         }
         if tried != DEFAULT_BOOTSTRAP && listens(DEFAULT_BOOTSTRAP) {
             let retry = format!("strandline -b {DEFAULT_BOOTSTRAP} topic list");
@@ -159,6 +160,14 @@ impl Target {
         }
         failure.hint("start a broker here: strandline serve")
     }
+}
+
+/// The same failure with hints that can be typed as they are.
+fn named(mut failure: Failure, topic: &str) -> Failure {
+    for hint in &mut failure.hints {
+        *hint = hint.replace(" TOPIC", &format!(" {topic}"));
+    }
+    failure
 }
 
 /// The failure for a topic that is not there.
@@ -280,7 +289,8 @@ mod tests {
             failure.to_string(),
             "error: localhost:9092 answered, but it told us to connect to kafka:9092, which does \
              not work here: does not resolve\n  the broker's advertised.listeners names kafka:9092; \
-             add a listener for this network, or unset it (auto)"
+             add a listener for this network, or unset it (auto)\n  \
+             see: strandline explain advertised.listeners"
         );
     }
 

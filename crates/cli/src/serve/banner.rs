@@ -59,8 +59,11 @@ impl Banner<'_> {
             text,
             "\nReady in {} ms. In another terminal:\n\n  \
              echo hello | strandline produce{bootstrap} demo\n  \
-             strandline consume{bootstrap} demo\n\nCtrl-C stops cleanly.",
+             strandline consume{bootstrap} demo\n  \
+             kcat -b {} -L\n  \
+             strandline examples\n\nCtrl-C stops cleanly.",
             self.ready_after.as_millis(),
+            self.kafka,
         )
         .expect("a string takes every text");
         text
@@ -99,6 +102,8 @@ Ready in 43 ms. In another terminal:
 
   echo hello | strandline produce demo
   strandline consume demo
+  kcat -b localhost:9092 -L
+  strandline examples
 
 Ctrl-C stops cleanly.",
             env!("CARGO_PKG_VERSION")

@@ -10,6 +10,7 @@ mod run;
 mod status;
 mod stop;
 mod storage;
+mod tell;
 mod topic_spec;
 
 pub(crate) use feature_spec::FeatureSpec;

@@ -13,16 +13,17 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use strandline_broker::{Broker, BrokerParts, Endpoint};
 use strandline_console::{Console, Scope};
-use strandline_model::config::{FsyncPolicy, Listener};
+use strandline_model::config::Listener;
 use strandline_model::{Limits, Timestamp};
 use strandline_server::{BindError, Bound, Drained, Server, ServerConfig, SystemEnvironment, bind};
 use tokio_util::sync::CancellationToken;
 use tracing::level_filters::LevelFilter;
 
-use super::banner::Banner;
-use super::plan::{Plan, Storage, is_loopback};
+use super::plan::{Plan, is_loopback};
+use super::port_owner::Owner;
 use super::status::BrokerStatus;
 use super::stop::Stops;
+use super::tell::{tell_notices, tell_ready, tell_start};
 use super::{port_owner, ports, storage};
 use crate::failure::{Exit, Failure};
 use crate::{console, logging};
@@ -120,9 +121,7 @@ async fn start_broker(
     advertised: BTreeMap<u16, Endpoint>,
 ) -> Result<Arc<Broker>, Failure> {
     let opened = storage::open(plan).await?;
-    if let Some(report) = &opened.report {
-        tell(report);
-    }
+    let report = opened.report;
     let parts = BrokerParts {
         layers: plan.layers(),
         config: plan.config.clone(),
@@ -133,6 +132,7 @@ async fn start_broker(
         features: plan.features.iter().map(|one| (one.name.clone(), one.level)).collect(),
     };
     let broker = Broker::start(parts).await.map_err(|error| cannot_start("start", &error))?;
+    tell_start(report.as_deref(), &broker);
     for topic in &plan.topics {
         let count = topic.partition_count.map_or(-1, u32::cast_signed);
         broker.ensure_topic(&topic.name, count).await.map_err(|why| {
@@ -223,11 +223,8 @@ fn cannot_bind(listener: &Listener, error: &BindError, flag: &str) -> Failure {
     };
     match error.error.kind() {
         io::ErrorKind::AddrInUse => {
-            let owner = match port_owner::owner_of(listener.port) {
-                Some(owner) => format!("process {} ({}) holds the port", owner.pid, owner.name),
-                None => "the port is in use".to_owned(),
-            };
-            fail(&owner).hint(format!("stop it, or take another port: strandline serve {flag} 0"))
+            let (why, way_out) = held_by(port_owner::owner_of(listener.port));
+            fail(&why).hint(format!("{way_out}: strandline serve {flag} 0"))
         }
         io::ErrorKind::PermissionDenied => {
             fail("ports below 1024 need a privilege").hint("take a port from 1024 on")
@@ -236,6 +233,19 @@ fn cannot_bind(listener: &Listener, error: &BindError, flag: &str) -> Failure {
             fail("this machine has no such address").hint("--bind 0.0.0.0 listens on all of them")
         }
         _ => fail(&error.error.to_string()),
+    }
+}
+
+/// Who has a port that we want, and what to do about it.
+fn held_by(owner: Option<Owner>) -> (String, &'static str) {
+    match owner {
+        Some(owner) if owner.pid == std::process::id() => {
+            ("another listener of this broker has the port".to_owned(), "take another port")
+        }
+        Some(Owner { pid, name }) => {
+            (format!("process {pid} ({name}) holds the port"), "stop it, or take another port")
+        }
+        None => ("the port is in use".to_owned(), "take another port"),
     }
 }
 
@@ -285,110 +295,6 @@ fn start_logging(plan: &Plan) {
         _ => LevelFilter::DEBUG,
     };
     logging::start(format, level);
-}
-
-fn tell_notices(plan: &Plan) {
-    for notice in plan.settings.notices() {
-        let text = notice.to_string();
-        if console::stderr_is_terminal() {
-            console::say(&format!("warning: {text}"));
-        } else {
-            tracing::warn!("{text}");
-        }
-    }
-    let without: Vec<&str> = plan.settings.without_effect().map(|(name, _)| name).collect();
-    if !without.is_empty() {
-        tell(&format!(
-            "settings without effect here (strandline config check says why): {}",
-            without.join(" ")
-        ));
-    }
-    if plan.is_open_to_others() {
-        let warning = "everybody who reaches this machine can read and write: nothing is \
-                       authenticated yet; http outside of loopback serves health only";
-        if console::stderr_is_terminal() {
-            console::say(&format!("warning: {warning}"));
-        } else {
-            tracing::warn!("{warning}");
-        }
-    }
-}
-
-/// A line that a person should see once: on the terminal as it is, else in the log.
-fn tell(text: &str) {
-    if console::stderr_is_terminal() {
-        console::say(text);
-    } else {
-        tracing::info!("{text}");
-    }
-}
-
-fn tell_ready(plan: &Plan, broker: &Broker, kafka: &str, http: Option<&str>, after: Duration) {
-    let ready_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-    if !console::stderr_is_terminal() {
-        tracing::info!(
-            version = env!("CARGO_PKG_VERSION"),
-            cluster_id = broker.cluster_id(),
-            node_id = plan.config.node_id.get(),
-            kafka,
-            http,
-            data = %plan.storage,
-            fsync = %plan.config.storage_file_fsync,
-            ready_ms,
-            "ready"
-        );
-        return;
-    }
-    let data = match &plan.storage {
-        Storage::Folder(folder) => folder.display().to_string(),
-        Storage::Memory => "memory".to_owned(),
-    };
-    let banner = Banner {
-        cluster_id: broker.cluster_id(),
-        node_id: plan.config.node_id.get(),
-        kafka,
-        open_to_others: plan.is_open_to_others(),
-        http,
-        data: &data,
-        how: &how_kept(plan, broker),
-        config: &how_configured(plan),
-        ready_after: after,
-    };
-    console::say(&banner.render());
-}
-
-fn how_kept(plan: &Plan, broker: &Broker) -> String {
-    let policy = match (&plan.storage, plan.config.storage_file_fsync) {
-        (Storage::Memory, _) => return "gone when the broker stops".to_owned(),
-        (Storage::Folder(_), FsyncPolicy::Commit) => {
-            "file engine, every acknowledged record is on disk (fsync)".to_owned()
-        }
-        (Storage::Folder(_), policy @ FsyncPolicy::Interval(_)) => {
-            format!("file engine, fsync {policy}: power loss takes what is younger")
-        }
-        (Storage::Folder(_), FsyncPolicy::Never) => {
-            "file engine, fsync never: power loss takes recent records".to_owned()
-        }
-    };
-    let free = broker.space().into_iter().find(|(engine, _)| engine == "file");
-    match free.and_then(|(_, space)| space.free) {
-        Some(free) => format!("{policy}, {} MiB free", free.get() >> 20),
-        None => policy,
-    }
-}
-
-fn how_configured(plan: &Plan) -> String {
-    let creation = if plan.config.auto_create_topics_enable {
-        "topics are created on first use (auto.create.topics.enable=true)"
-    } else {
-        "topics are created by command only (auto.create.topics.enable=false)"
-    };
-    let changed = crate::settings::show(&plan.settings).len();
-    match changed {
-        0 => format!("defaults; {creation}"),
-        1 => format!("1 setting (strandline config show); {creation}"),
-        count => format!("{count} settings (strandline config show); {creation}"),
-    }
 }
 
 /// The default is 1024 descriptors, and each connection and open segment takes one.
@@ -449,16 +355,10 @@ mod tests {
         let port = taken.local_addr().expect("bound").port();
         let listener = Listener::parse(&format!("PLAINTEXT://127.0.0.1:{port}")).expect("good");
         let failure = bind_one(&listener, 1, "--port").expect_err("taken");
-        let us = std::process::id();
-        assert!(
-            failure
-                .message
-                .starts_with(&format!("cannot listen on 127.0.0.1:{port}: process {us} (")),
-            "{failure}"
-        );
-        assert_eq!(
-            failure.hints,
-            ["stop it, or take another port: strandline serve --port 0".to_owned()]
-        );
+        let held = "another listener of this broker has the port";
+        assert_eq!(failure.message, format!("cannot listen on 127.0.0.1:{port}: {held}"));
+        assert_eq!(failure.hints, ["take another port: strandline serve --port 0".to_owned()]);
+        let other = Owner { pid: 1, name: "init".to_owned() };
+        assert_eq!(held_by(Some(other)).0, "process 1 (init) holds the port");
     }
 }

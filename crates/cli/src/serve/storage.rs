@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use strandline_broker::{Engines, first_memory_offset};
 use strandline_engine_file::disk::RealDisk;
@@ -12,14 +13,19 @@ use strandline_model::config::{FsyncPolicy, StorageEngine};
 use strandline_storage::{
     Durability, LogStore, MemoryEngine, MemoryOptions, MetaStore, StorageError,
 };
+use tokio::task::{JoinError, JoinHandle};
 
 use super::plan::{Plan, Storage};
 use super::run::chain;
+use super::tell::tell;
 use crate::console;
 use crate::failure::{Exit, Failure};
 
 /// What the memory engine may hold. Appends are refused beyond it.
 const MEMORY_CAPACITY: ByteCount = ByteCount::gib(1);
+
+/// How often a start that takes long says so.
+const TOLD_EVERY: Duration = Duration::from_secs(5);
 
 /// The engines, and where metadata is kept.
 #[derive(Debug)]
@@ -49,7 +55,8 @@ pub(crate) async fn open(plan: &Plan) -> Result<Opened, Failure> {
     };
     let root = folder.clone();
     // Recovery blocks, and HTTP must be able to say that it is under way.
-    let opened = tokio::task::spawn_blocking(move || open_folder(&root, config)).await;
+    let opening = tokio::task::spawn_blocking(move || open_folder(&root, config));
+    let opened = watched(opening).await;
     let opened = opened.expect("opening a folder never panics, and nobody cancels it");
     let (file, report) = opened.map_err(|error| cannot_open(folder, &error))?;
     let file_logs: Arc<dyn LogStore> = Arc::<FileEngine>::clone(&file);
@@ -63,6 +70,19 @@ pub(crate) async fn open(plan: &Plan) -> Result<Opened, Failure> {
     memory.begin_logs_at(first);
     let engines = engines.and(StorageEngine::File.name(), file_logs);
     Ok(Opened { engines, meta, report: Some(report) })
+}
+
+/// Waits for `work`, and says every few seconds that it goes on.
+async fn watched<T>(mut work: JoinHandle<T>) -> Result<T, JoinError> {
+    let begun = Instant::now();
+    loop {
+        match tokio::time::timeout(TOLD_EVERY, &mut work).await {
+            Ok(done) => return done,
+            Err(_) => {
+                tell(&format!("reading the data folder since {} s", begun.elapsed().as_secs()));
+            }
+        }
+    }
 }
 
 fn open_folder(
@@ -105,7 +125,18 @@ fn cannot_open(folder: &Path, error: &OpenError) -> Failure {
             fail("folder_not_writable", "the data folder is not writable".to_owned())
                 .hint("change its owner, or take another folder: strandline serve --data DIR")
         }
-        OpenError::Storage(_) | OpenError::Io { .. } => fail("folder", chain(error)),
+        OpenError::Io { source, .. }
+            if matches!(
+                source.kind(),
+                io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists
+            ) =>
+        {
+            fail("folder_is_a_file", "there is a file where the data folder should be".to_owned())
+                .hint("take another folder: strandline serve --data DIR")
+        }
+        // The text names its cause.
+        OpenError::Io { .. } => fail("folder", error.to_string()),
+        OpenError::Storage(_) => fail("folder", chain(error)),
     }
 }
 
@@ -130,13 +161,14 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_can_not_be_made_is_told_in_one_line() {
+    fn a_file_in_the_folders_place_is_told_as_one() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let folder = file.path().join("data");
-        let config = FileEngineConfig::production(Arc::new(|_| {}));
-        let error = open_folder(&folder, config).expect_err("below a file");
-        let failure = cannot_open(&folder, &error);
-        assert!(failure.message.contains("data folder can't be opened"), "{failure}");
-        assert!(!failure.message.contains('\n'));
+        let config = || FileEngineConfig::production(Arc::new(|_| {}));
+        for folder in [folder.as_path(), file.path()] {
+            let error = open_folder(folder, config()).expect_err("there is a file");
+            let failure = cannot_open(folder, &error);
+            assert_eq!(failure.code, "folder_is_a_file", "{failure}");
+        }
     }
 }
