@@ -16,6 +16,7 @@ use strandline_wire::{
 
 use crate::api;
 use crate::clients::{ClientEntry, Clients, MetadataQuestion, Now};
+use crate::codes::Codes;
 use crate::{Broker, Reply};
 
 /// Who is on the other end, and which of our addresses it reached.
@@ -87,7 +88,7 @@ impl Connection {
     /// The answer to an ApiVersions request of a version that is not served (KIP-511).
     pub fn unsupported_api_versions(correlation_id: i32) -> Result<Reply, EncodeError> {
         let api = ApiKey::ApiVersions.served().at(0).expect("version 0 is served");
-        reply(api, correlation_id, &api::api_versions::unsupported())
+        encode(api, correlation_id, &api::api_versions::unsupported())
     }
 
     /// Starts a request. When this returns a Produce has been appended (not yet durably), and
@@ -135,6 +136,7 @@ impl Connection {
             let topics = produce.topic_names().join(", ");
             return Err(Disconnect::UnacknowledgedProduce(topics));
         }
+        self.broker.metrics().answer(ApiKey::Produce, std::iter::empty());
         self.broker.answered(ApiKey::Produce, arrived_at);
         Ok(Started::Silent)
     }
@@ -150,11 +152,11 @@ impl Connection {
             }
             ApiKey::ListOffsets => {
                 let request: list_offsets::Request = decode(body, api)?;
-                reply(api, id, &api::list_offsets::handle(broker, request, version).await)
+                reply(broker, api, id, &api::list_offsets::handle(broker, request, version).await)
             }
             ApiKey::Metadata => {
                 let request: metadata::Request = decode(body, api)?;
-                reply(api, id, &self.answer_metadata(request, version).await)
+                reply(broker, api, id, &self.answer_metadata(request, version).await)
             }
             ApiKey::ApiVersions => {
                 let request: api_versions::Request = decode(body, api)?;
@@ -164,31 +166,31 @@ impl Connection {
                     let software_version = request.client_software_version.as_str();
                     Clients::software(&self.client, name, software_version);
                 }
-                reply(api, id, &response)
+                reply(broker, api, id, &response)
             }
             ApiKey::CreateTopics => {
                 let request: create_topics::Request = decode(body, api)?;
-                reply(api, id, &api::create_topics::handle(broker, request).await)
+                reply(broker, api, id, &api::create_topics::handle(broker, request).await)
             }
             ApiKey::DeleteTopics => {
                 let request: delete_topics::Request = decode(body, api)?;
-                reply(api, id, &api::delete_topics::handle(broker, request, version).await)
+                reply(broker, api, id, &api::delete_topics::handle(broker, request, version).await)
             }
             ApiKey::InitProducerId => {
                 let request: init_producer_id::Request = decode(body, api)?;
-                reply(api, id, &api::init_producer_id::handle(broker, &request).await)
+                reply(broker, api, id, &api::init_producer_id::handle(broker, &request).await)
             }
             ApiKey::OffsetForLeaderEpoch => {
                 let request: offset_for_leader_epoch::Request = decode(body, api)?;
-                reply(api, id, &api::offset_for_leader_epoch::handle(broker, request).await)
+                reply(broker, api, id, &api::offset_for_leader_epoch::handle(broker, request).await)
             }
             ApiKey::DescribeCluster => {
                 let request: describe_cluster::Request = decode(body, api)?;
-                reply(api, id, &api::describe_cluster::handle(broker, &self.peer, &request))
+                reply(broker, api, id, &api::describe_cluster::handle(broker, &self.peer, &request))
             }
             ApiKey::DescribeTopicPartitions => {
                 let request: describe_topic_partitions::Request = decode(body, api)?;
-                reply(api, id, &api::describe_topic_partitions::handle(broker, &request))
+                reply(broker, api, id, &api::describe_topic_partitions::handle(broker, &request))
             }
             // A header names none but served APIs, and a test calls each of those.
             other => unreachable!("{other} is not served"),
@@ -227,6 +229,7 @@ impl PendingReply {
     /// Waits for durability; then the reply.
     pub async fn finish(self) -> Result<Reply, EncodeError> {
         let response = self.produce.finish(&self.broker).await;
+        self.broker.metrics().answer(ApiKey::Produce, response.codes());
         let mut buf = BytesMut::new();
         response.write_frame(&mut buf, self.api, self.correlation_id)?;
         self.broker.answered(ApiKey::Produce, self.arrived_at);
@@ -248,7 +251,18 @@ fn decode<R: Request>(body: BytesMut, api: Api) -> Result<R, DecodeError> {
     R::decode(body.freeze(), api.version())
 }
 
-fn reply(api: Api, correlation_id: i32, response: &impl Message) -> Result<Reply, EncodeError> {
+/// Counts the answer, and writes it.
+fn reply<R: Message + Codes>(
+    broker: &Broker,
+    api: Api,
+    correlation_id: i32,
+    response: &R,
+) -> Result<Reply, EncodeError> {
+    broker.metrics().answer(api.key(), response.codes());
+    encode(api, correlation_id, response)
+}
+
+fn encode(api: Api, correlation_id: i32, response: &impl Message) -> Result<Reply, EncodeError> {
     let mut buf = BytesMut::new();
     write_response(&mut buf, api, correlation_id, response)?;
     Ok(Reply::from_bytes(buf.freeze()))

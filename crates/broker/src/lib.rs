@@ -15,6 +15,7 @@ mod api;
 mod broker;
 mod cleaner;
 mod clients;
+mod codes;
 mod configs;
 mod connection;
 mod counter;
@@ -46,9 +47,7 @@ pub use connection::{Connection, Disconnect, Peer, PendingReply, Started};
 pub use counter::first_memory_offset;
 pub use engines::Engines;
 pub use environment::Environment;
-pub use metrics::{
-    ApiMetrics, BUCKET_BOUNDS_MICROS, Counter, Metrics, RemovedMetrics, TopicMetrics,
-};
+pub use metrics::{ApiMetrics, BUCKET_BOUNDS_MICROS, CodeCounters, Counter, Metrics, TopicMetrics};
 pub use reply::Reply;
 pub use row_codec::RowError;
 pub use status::{PartitionStatus, TopicStatus};

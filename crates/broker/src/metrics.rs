@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use strandline_model::ByteCount;
 use strandline_partition::retention::Cause;
-use strandline_wire::ApiKey;
+use strandline_wire::{ApiKey, ErrorCode};
 
 use crate::fetch::{Asked, Found};
 use crate::topic::Topic;
@@ -72,9 +72,41 @@ pub const BUCKET_BOUNDS_MICROS: [u64; 13] = [
     5_000_000, 10_000_000,
 ];
 
+/// How often each error code came, `NONE` among them. What Kafka has not given out counts as
+/// `UNKNOWN_SERVER_ERROR`.
+#[derive(Debug)]
+pub struct CodeCounters(Box<[Counter]>);
+
+impl Default for CodeCounters {
+    fn default() -> Self {
+        Self(ErrorCode::all().iter().map(|_| Counter::default()).collect())
+    }
+}
+
+impl CodeCounters {
+    fn add(&self, code: i16) {
+        let place =
+            |code: i16| ErrorCode::all().binary_search_by_key(&code, |info| info.code.get());
+        let unknown = ErrorCode::UNKNOWN_SERVER_ERROR.get();
+        if let Ok(place) = place(code).or_else(|_| place(unknown)) {
+            self.0[place].add(1);
+        }
+    }
+
+    /// Codes that came, by Kafka's names, and how often.
+    pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let counted = ErrorCode::all().iter().zip(&self.0);
+        counted.map(|(info, counter)| (info.name, counter.get())).filter(|(_, count)| *count > 0)
+    }
+}
+
 /// What is counted of one API.
 #[derive(Debug, Default)]
 pub struct ApiMetrics {
+    /// Answers, each by the first error in it, or `NONE`.
+    pub answers: CodeCounters,
+    /// All codes in answers: one for each thing that was asked for.
+    pub codes: CodeCounters,
     /// Requests that were answered, by the time from arrival to answer; not cumulative.
     pub buckets: [Counter; BUCKET_BOUNDS_MICROS.len() + 1],
     /// The sum of these times, in microseconds.
@@ -135,9 +167,26 @@ impl Metrics {
     }
 
     pub(crate) fn answered(&self, key: ApiKey, after: Duration) {
-        if let Some((_, api)) = self.apis.iter().find(|(known, _)| *known == key) {
+        if let Some(api) = self.api(key) {
             api.answered(after);
         }
+    }
+
+    /// Counts an answer with these codes.
+    pub(crate) fn answer(&self, key: ApiKey, codes: impl Iterator<Item = i16>) {
+        let Some(api) = self.api(key) else { return };
+        let mut first = ErrorCode::NONE.get();
+        for code in codes {
+            api.codes.add(code);
+            if ErrorCode::from_wire(first).is_none() {
+                first = code;
+            }
+        }
+        api.answers.add(first);
+    }
+
+    fn api(&self, key: ApiKey) -> Option<&ApiMetrics> {
+        self.apis.iter().find(|(known, _)| *known == key).map(|(_, api)| api)
     }
 
     pub(crate) fn appended(topic: &Arc<Topic>, records: u32, size: ByteCount) {

@@ -44,8 +44,10 @@ pub struct Snapshot {
 pub struct ApiStats {
     /// Kafka's name: `Produce`.
     pub request: &'static str,
-    /// Answers by error code; the good ones under `NONE`.
+    /// Answers, each by the first error in it; the good ones under `NONE`.
     pub answers: Vec<ErrorCount>,
+    /// All codes in answers: one for each thing that was asked for, as Kafka counts them.
+    pub codes: Vec<ErrorCount>,
     /// From the whole request read to its answer ready.
     pub duration: Durations,
 }

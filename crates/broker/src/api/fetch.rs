@@ -16,6 +16,7 @@ use strandline_wire::fetch::{
 use strandline_wire::{Api, EncodeError, ErrorCode, KafkaString, Leader, TopicRef};
 
 use super::is_isolation_level;
+use crate::codes::Codes;
 use crate::fetch::{Asked, FetchLimits, Found, Looker, fetch};
 use crate::metrics::Metrics;
 use crate::{Broker, Reply, error_code};
@@ -41,7 +42,7 @@ pub(crate) async fn handle(
     let context = match broker.sessions().lock().begin(now, session) {
         Ok(context) => context,
         Err(error) => {
-            return failed(error_code::session(error), api, correlation_id);
+            return failed(broker, error_code::session(error), api, correlation_id);
         }
     };
     let (SessionContext::Sessionless(partitions)
@@ -57,21 +58,23 @@ pub(crate) async fn handle(
         partitions.iter().map(|(key, wants)| ask(broker, key, limited(*wants))).collect();
     if !is_isolation_level(request.isolation_level) && asked.iter().any(|asked| asked.found.is_ok())
     {
-        return fail_all(&request, ErrorCode::UNKNOWN_SERVER_ERROR, api, correlation_id);
+        let response = failed_all(&request, ErrorCode::UNKNOWN_SERVER_ERROR, api);
+        return without_records(broker, &response, api, correlation_id);
     }
     let looker = Looker { partitions: broker.partitions(), limits };
     let found = fetch(looker, broker.environment(), broker.stop(), &asked).await;
     Metrics::fetched(&asked, &found);
     let (session_id, told) = match settle(broker, context, uses_ids, &asked, &found) {
         Ok(settled) => settled,
-        Err(error) => return failed(error, api, correlation_id),
+        Err(error) => return failed(broker, error, api, correlation_id),
     };
     let answers = asked.into_iter().zip(found).zip(told).filter(|(_, told)| *told);
     let answers = answers.map(|((asked, found), _)| {
         let response = to_response(broker, &asked, &found, &request, api.version());
         (asked.key.topic, response, found.records)
     });
-    respond(session_id, answers, api, correlation_id)
+    let (response, records) = to_frame(session_id, answers);
+    write(broker, &response, records, api, correlation_id)
 }
 
 fn limits(broker: &Broker, request: &Request) -> FetchLimits {
@@ -196,13 +199,11 @@ fn to_fetched(found: &Found) -> Fetched {
     }
 }
 
-/// The frame around the records. Neighbours of the same topic share one entry.
-fn respond(
+/// What stands around the records, and these. Neighbours of the same topic share one entry.
+fn to_frame(
     session_id: i32,
     answers: impl Iterator<Item = (TopicKey, PartitionResponse, BatchBytes)>,
-    api: Api,
-    correlation_id: i32,
-) -> Result<Reply, EncodeError> {
+) -> (Response, Vec<BatchBytes>) {
     let mut topics: Vec<TopicResponse> = Vec::new();
     let mut last_topic: Option<TopicKey> = None;
     let mut records = Vec::new();
@@ -228,6 +229,18 @@ fn respond(
         topics,
         node_endpoints: Vec::new(),
     };
+    (response, records)
+}
+
+/// Counts the answer, and writes it.
+fn write(
+    broker: &Broker,
+    response: &Response,
+    records: Vec<BatchBytes>,
+    api: Api,
+    correlation_id: i32,
+) -> Result<Reply, EncodeError> {
+    broker.metrics().answer(api.key(), response.codes());
     let mut reply = Reply::default();
     for piece in response.to_frame(api, correlation_id)?.fill(records) {
         match piece {
@@ -277,7 +290,12 @@ fn aborted_transactions(
 }
 
 /// The session can't go on: the client is told of none.
-fn failed(error: ErrorCode, api: Api, correlation_id: i32) -> Result<Reply, EncodeError> {
+fn failed(
+    broker: &Broker,
+    error: ErrorCode,
+    api: Api,
+    correlation_id: i32,
+) -> Result<Reply, EncodeError> {
     let response = Response {
         throttle_time_ms: 0,
         error,
@@ -285,16 +303,11 @@ fn failed(error: ErrorCode, api: Api, correlation_id: i32) -> Result<Reply, Enco
         topics: Vec::new(),
         node_endpoints: Vec::new(),
     };
-    without_records(&response, api, correlation_id)
+    without_records(broker, &response, api, correlation_id)
 }
 
 /// The request as a whole is wrong. Up to v12 each of its partitions says so, too.
-fn fail_all(
-    request: &Request,
-    error: ErrorCode,
-    api: Api,
-    correlation_id: i32,
-) -> Result<Reply, EncodeError> {
+fn failed_all(request: &Request, error: ErrorCode, api: Api) -> Response {
     let asked = if api.version() < BY_ID_FROM { request.topics.as_slice() } else { &[] };
     let topic = |asked: &TopicRequest| TopicResponse {
         topic: asked.topic.clone(),
@@ -304,27 +317,20 @@ fn fail_all(
             .map(|asked| PartitionResponse::failed(asked.index, error))
             .collect(),
     };
-    let response = Response {
+    Response {
         throttle_time_ms: 0,
         error,
         session_id: request.session_id,
         topics: asked.iter().map(topic).collect(),
         node_endpoints: Vec::new(),
-    };
-    without_records(&response, api, correlation_id)
+    }
 }
 
 fn without_records(
+    broker: &Broker,
     response: &Response,
     api: Api,
     correlation_id: i32,
 ) -> Result<Reply, EncodeError> {
-    let mut reply = Reply::default();
-    for piece in response.to_frame(api, correlation_id)?.fill(std::iter::empty::<BatchPiece>()) {
-        match piece {
-            Piece::Bytes(bytes) => reply.push(BatchPiece::Memory(bytes)),
-            Piece::Records(piece) => reply.push(piece),
-        }
-    }
-    Ok(reply)
+    write(broker, response, Vec::new(), api, correlation_id)
 }

@@ -158,7 +158,8 @@ async fn begin_partition(
         return refused(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
     };
     if topic.name().is_internal() {
-        // Those are the broker's own to write.
+        // Those are the broker's own to write. Kafka lets the client id `__admin_client` through, for
+        // records that its coordinators then load; ours read rows, and would never see them.
         return refused(ErrorCode::INVALID_TOPIC_EXCEPTION);
     }
     let settings = topic.settings();

@@ -54,27 +54,37 @@ impl Connection {
         let replied = match api.key() {
             ApiKey::DescribeConfigs => {
                 let request: describe_configs::Request = decode(body, api)?;
-                reply(api, id, &api::describe_configs::handle(broker, &request))
+                reply(broker, api, id, &api::describe_configs::handle(broker, &request))
             }
             ApiKey::AlterConfigs => {
                 let request: alter_configs::Request = decode(body, api)?;
-                reply(api, id, &api::alter_configs::handle(broker, request).await)
+                reply(broker, api, id, &api::alter_configs::handle(broker, request).await)
             }
             ApiKey::IncrementalAlterConfigs => {
                 let request: incremental_alter_configs::Request = decode(body, api)?;
-                reply(api, id, &api::incremental_alter_configs::handle(broker, request).await)
+                reply(
+                    broker,
+                    api,
+                    id,
+                    &api::incremental_alter_configs::handle(broker, request).await,
+                )
             }
             ApiKey::ListConfigResources => {
                 let request: list_config_resources::Request = decode(body, api)?;
-                reply(api, id, &api::list_config_resources::handle(broker, &request, api.version()))
+                reply(
+                    broker,
+                    api,
+                    id,
+                    &api::list_config_resources::handle(broker, &request, api.version()),
+                )
             }
             ApiKey::DescribeClientQuotas => {
                 let request: describe_client_quotas::Request = decode(body, api)?;
-                reply(api, id, &api::describe_client_quotas::handle(broker, &request))
+                reply(broker, api, id, &api::describe_client_quotas::handle(broker, &request))
             }
             ApiKey::AlterClientQuotas => {
                 let request: alter_client_quotas::Request = decode(body, api)?;
-                reply(api, id, &api::alter_client_quotas::handle(broker, request).await)
+                reply(broker, api, id, &api::alter_client_quotas::handle(broker, request).await)
             }
             key => unreachable!("{key} is not about configuration"),
         };
@@ -93,43 +103,53 @@ impl Connection {
         let replied = match api.key() {
             ApiKey::DeleteRecords => {
                 let request: delete_records::Request = decode(body, api)?;
-                reply(api, id, &api::delete_records::handle(broker, request).await)
+                reply(broker, api, id, &api::delete_records::handle(broker, request).await)
             }
             ApiKey::AlterReplicaLogDirs => {
                 let request: alter_replica_log_dirs::Request = decode(body, api)?;
-                reply(api, id, &api::alter_replica_log_dirs::handle(broker, &request))
+                reply(broker, api, id, &api::alter_replica_log_dirs::handle(broker, &request))
             }
             ApiKey::DescribeLogDirs => {
                 let request: describe_log_dirs::Request = decode(body, api)?;
-                reply(api, id, &api::describe_log_dirs::handle(broker, &request).await)
+                reply(broker, api, id, &api::describe_log_dirs::handle(broker, &request).await)
             }
             ApiKey::ElectLeaders => {
                 let request: elect_leaders::Request = decode(body, api)?;
-                reply(api, id, &api::elect_leaders::handle(broker, &request))
+                reply(broker, api, id, &api::elect_leaders::handle(broker, &request))
             }
             ApiKey::AlterPartitionReassignments => {
                 let request: alter_partition_reassignments::Request = decode(body, api)?;
-                reply(api, id, &api::alter_partition_reassignments::handle(broker, &request))
+                reply(
+                    broker,
+                    api,
+                    id,
+                    &api::alter_partition_reassignments::handle(broker, &request),
+                )
             }
             ApiKey::DescribeProducers => {
                 let request: describe_producers::Request = decode(body, api)?;
-                reply(api, id, &api::describe_producers::handle(broker, &request).await)
+                reply(broker, api, id, &api::describe_producers::handle(broker, &request).await)
             }
             ApiKey::DescribeQuorum => {
                 let request: describe_quorum::Request = decode(body, api)?;
-                reply(api, id, &api::describe_quorum::handle(broker, &request, version))
+                reply(broker, api, id, &api::describe_quorum::handle(broker, &request, version))
             }
             ApiKey::UpdateFeatures => {
                 let request: update_features::Request = decode(body, api)?;
-                reply(api, id, &api::update_features::handle(broker, request, version).await)
+                reply(
+                    broker,
+                    api,
+                    id,
+                    &api::update_features::handle(broker, request, version).await,
+                )
             }
             ApiKey::ListPartitionReassignments => {
                 let _: list_partition_reassignments::Request = decode(body, api)?;
-                reply(api, id, &api::list_partition_reassignments::handle())
+                reply(broker, api, id, &api::list_partition_reassignments::handle())
             }
             ApiKey::CreatePartitions => {
                 let request: create_partitions::Request = decode(body, api)?;
-                reply(api, id, &api::create_partitions::handle(broker, request).await)
+                reply(broker, api, id, &api::create_partitions::handle(broker, request).await)
             }
             key => unreachable!("{key} is not for tools alone"),
         };

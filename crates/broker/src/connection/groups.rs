@@ -42,48 +42,58 @@ impl Connection {
         let replied = match api.key() {
             ApiKey::OffsetCommit => {
                 let request: offset_commit::Request = decode(body, api)?;
-                reply(api, id, &api::offset_commit::handle(broker, request, version).await)
+                reply(broker, api, id, &api::offset_commit::handle(broker, request, version).await)
             }
             ApiKey::OffsetFetch => {
                 let request: offset_fetch::Request = decode(body, api)?;
-                reply(api, id, &api::offset_fetch::handle(broker, request, version).await)
+                reply(broker, api, id, &api::offset_fetch::handle(broker, request, version).await)
             }
             ApiKey::FindCoordinator => {
                 let request: find_coordinator::Request = decode(body, api)?;
                 let found = api::find_coordinator::handle(broker, &self.peer, request, version);
-                reply(api, id, &found.await)
+                reply(broker, api, id, &found.await)
             }
             ApiKey::JoinGroup => {
                 let request: join_group::Request = decode(body, api)?;
-                reply(api, id, &api::join_group::handle(broker, caller, request, version).await)
+                reply(
+                    broker,
+                    api,
+                    id,
+                    &api::join_group::handle(broker, caller, request, version).await,
+                )
             }
             ApiKey::Heartbeat => {
                 let request: heartbeat::Request = decode(body, api)?;
-                reply(api, id, &api::heartbeat::handle(broker, &request).await)
+                reply(broker, api, id, &api::heartbeat::handle(broker, &request).await)
             }
             ApiKey::LeaveGroup => {
                 let request: leave_group::Request = decode(body, api)?;
-                reply(api, id, &api::leave_group::handle(broker, &request, version).await)
+                reply(broker, api, id, &api::leave_group::handle(broker, &request, version).await)
             }
             ApiKey::SyncGroup => {
                 let request: sync_group::Request = decode(body, api)?;
-                reply(api, id, &api::sync_group::handle(broker, &request, version).await)
+                reply(broker, api, id, &api::sync_group::handle(broker, &request, version).await)
             }
             ApiKey::DescribeGroups => {
                 let request: describe_groups::Request = decode(body, api)?;
-                reply(api, id, &api::describe_groups::handle(broker, &request, version).await)
+                reply(
+                    broker,
+                    api,
+                    id,
+                    &api::describe_groups::handle(broker, &request, version).await,
+                )
             }
             ApiKey::ListGroups => {
                 let request: list_groups::Request = decode(body, api)?;
-                reply(api, id, &api::list_groups::handle(broker, &request).await)
+                reply(broker, api, id, &api::list_groups::handle(broker, &request).await)
             }
             ApiKey::DeleteGroups => {
                 let request: delete_groups::Request = decode(body, api)?;
-                reply(api, id, &api::delete_groups::handle(broker, request).await)
+                reply(broker, api, id, &api::delete_groups::handle(broker, request).await)
             }
             ApiKey::OffsetDelete => {
                 let request: offset_delete::Request = decode(body, api)?;
-                reply(api, id, &api::offset_delete::handle(broker, request).await)
+                reply(broker, api, id, &api::offset_delete::handle(broker, request).await)
             }
             key => unreachable!("{key} is no API of groups"),
         };

@@ -136,13 +136,15 @@ impl TestBroker {
     pub(crate) fn connect(&self) -> Client {
         let address = "127.0.0.1:9092".parse().unwrap();
         let peer = Peer { remote: address, local: address };
-        Client { connection: Connection::open(&self.broker, peer) }
+        Client { connection: Connection::open(&self.broker, peer), client_id: None }
     }
 }
 
 /// A client on one connection.
 pub(crate) struct Client {
     connection: Connection,
+    /// What it calls itself.
+    pub(crate) client_id: Option<&'static str>,
 }
 
 fn api<M: Message>(version: i16) -> Api {
@@ -172,7 +174,8 @@ impl Client {
     ) -> Result<Started, Disconnect> {
         let mut body = BytesMut::new();
         request.encode(&mut body, version).unwrap();
-        let header = RequestHeader { api: api::<R>(version), correlation_id: 7, client_id: None };
+        let client_id = self.client_id.map(text);
+        let header = RequestHeader { api: api::<R>(version), correlation_id: 7, client_id };
         self.connection.start(&header, body).await
     }
 

@@ -4,6 +4,7 @@
 
 mod administering;
 mod configuring;
+mod counting;
 mod deletion;
 mod failures;
 mod features;

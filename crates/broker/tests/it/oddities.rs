@@ -60,6 +60,9 @@ async fn clients_read_internal_topics_and_do_not_write_them() {
     client.create_topic("__consumer_offsets", 1).await;
     let refused = ErrorCode::INVALID_TOPIC_EXCEPTION.get();
     assert_eq!(client.produce("__consumer_offsets", batch(&["a"])).await.0, refused);
+    // Kafka lets this name through.
+    client.client_id = Some("__admin_client");
+    assert_eq!(client.produce("__consumer_offsets", batch(&["a"])).await.0, refused);
     assert_eq!(client.fetch("__consumer_offsets", 0, 0).await.error_code, 0);
     let all = metadata::Request { topics: None, ..Default::default() };
     assert!(client.ask(12, &all).await.topics[0].is_internal);

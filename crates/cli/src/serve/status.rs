@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use strandline_broker::{
-    ApiMetrics, Broker, ClientStatus, Counter, Metrics, TopicRetention as FoundRetention,
-    TopicStatus,
+    ApiMetrics, Broker, ClientStatus, CodeCounters, Counter, Metrics,
+    TopicRetention as FoundRetention, TopicStatus,
 };
 use strandline_console::{
     ApiStats, Check, Client, Durations, ErrorCount, ListenerStats, PartitionRetention,
@@ -207,7 +207,7 @@ fn client(client: ClientStatus) -> Client {
     }
 }
 
-/// What stands where an error code would: the broker counts answers, not codes.
+/// What stands where an error code would: refused batches are counted without theirs.
 const ANY: &str = "ANY";
 
 fn apis(broker: &Broker) -> Vec<ApiStats> {
@@ -215,10 +215,15 @@ fn apis(broker: &Broker) -> Vec<ApiStats> {
     called
         .map(|(key, api)| ApiStats {
             request: key.name(),
-            answers: vec![ErrorCount { error: ANY, count: api.requests() }],
+            answers: error_counts(&api.answers),
+            codes: error_counts(&api.codes),
             duration: durations(api),
         })
         .collect()
+}
+
+fn error_counts(counters: &CodeCounters) -> Vec<ErrorCount> {
+    counters.counts().map(|(error, count)| ErrorCount { error, count }).collect()
 }
 
 fn durations(api: &ApiMetrics) -> Durations {

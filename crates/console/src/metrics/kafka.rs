@@ -97,7 +97,13 @@ fn encode_jmx_broker(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {
         let answered = api.answers.iter().map(|answers| answers.count).sum();
         ([("request", api.request)], answered)
     });
-    to.counters("kafka_network_requestmetrics_requests", "Requests answered", requests)
+    to.counters("kafka_network_requestmetrics_requests", "Requests answered", requests)?;
+    let errors = now.apis.iter().flat_map(|api| {
+        let labels = |error| [("request", api.request), ("error", error)];
+        api.codes.iter().map(move |codes| (labels(codes.error), codes.count))
+    });
+    let help = "Error codes in answers, NONE too: one for each thing that was asked for";
+    to.counters("kafka_network_requestmetrics_errors", help, errors)
 }
 
 fn partition_labels(topic: &TopicStats, each: &PartitionStats) -> [(&'static str, String); 2] {

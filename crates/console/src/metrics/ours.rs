@@ -34,7 +34,11 @@ fn encode_requests(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {
         let labels = |error| [("request", api.request), ("error", error)];
         api.answers.iter().map(move |answers| (labels(answers.error), answers.count))
     });
-    to.counters("strandline_requests", "Requests answered, by error code", answers)?;
+    to.counters(
+        "strandline_requests",
+        "Requests answered, by the first error in the answer",
+        answers,
+    )?;
     let durations = now.apis.iter().map(|api| ([("request", api.request)], api.duration));
     let help = "From the whole request read to its answer ready";
     to.histograms("strandline_request_duration_seconds", help, durations)?;

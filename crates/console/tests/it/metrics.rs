@@ -47,6 +47,10 @@ async fn busy() -> Running {
                 ErrorCount { error: "NONE", count: 6 },
                 ErrorCount { error: "INVALID_RECORD", count: 1 },
             ],
+            codes: vec![
+                ErrorCount { error: "NONE", count: 9 },
+                ErrorCount { error: "INVALID_RECORD", count: 2 },
+            ],
             duration: durations,
         }];
         now.listeners = vec![ListenerStats { listener: "PLAINTEXT".to_owned(), connections: 4 }];
@@ -121,6 +125,8 @@ async fn every_scraper_reads_the_plain_format() {
         r#"kafka_log_log_size{topic="orders",partition="0"} 700"#,
         "kafka_server_replicamanager_partitioncount 3",
         r#"kafka_network_requestmetrics_requests_total{request="Produce"} 7"#,
+        r#"kafka_network_requestmetrics_errors_total{request="Produce",error="NONE"} 9"#,
+        r#"kafka_network_requestmetrics_errors_total{request="Produce",error="INVALID_RECORD"} 2"#,
     ]);
     assert!(answer.body.contains("\nprocess_resident_memory_bytes "));
     assert!(answer.body.contains("\nprocess_cpu_seconds_total "));
