@@ -1,18 +1,15 @@
 //! A thread that removes the files of dropped segments, in steps that never stall the device.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use strandline_model::ByteCount;
+use parking_lot::{Condvar, Mutex};
+use strandline_model::{ByteCount, PartitionId};
 use strandline_storage::Removal;
 
 use crate::segment::SegmentLog;
 
-/// Logs that may wait. Reached: a log is swept when it drops segments again, or is opened again.
-const WAITING_MAX: usize = 1024;
 /// Bytes removed from a log before the next one has its turn.
 const TURN: ByteCount = ByteCount::mib(64);
 /// How long a segment in use is left alone before it is tried again.
@@ -20,63 +17,93 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Where logs are handed to the thread.
 #[derive(Debug)]
-pub(crate) struct Sweeper {
-    /// `None` once it is stopped.
-    queue: Mutex<Option<SyncSender<Arc<SegmentLog>>>>,
-    is_stopped: Arc<AtomicBool>,
+pub(crate) struct Sweeper(ToSweep);
+
+/// What is to be swept, as the thread sees it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ToSweep(Arc<Queue>);
+
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
 }
 
-/// The thread's end of it.
-#[derive(Debug)]
-pub(crate) struct ToSweep {
-    queue: Receiver<Arc<SegmentLog>>,
-    is_stopped: Arc<AtomicBool>,
+#[derive(Debug, Default)]
+struct Waiting {
+    logs: Logs,
+    is_stopped: bool,
 }
+
+/// By partition and address, so that each is there once: no more than there are open logs, and of a
+/// log that was opened anew the old life too.
+type Logs = BTreeMap<(PartitionId, usize), Arc<SegmentLog>>;
 
 impl Sweeper {
     pub(crate) fn new() -> (Self, ToSweep) {
-        let (sender, queue) = mpsc::sync_channel(WAITING_MAX);
-        let is_stopped = Arc::new(AtomicBool::new(false));
-        let to_sweep = ToSweep { queue, is_stopped: Arc::clone(&is_stopped) };
-        (Self { queue: Mutex::new(Some(sender)), is_stopped }, to_sweep)
+        let to_sweep = ToSweep::default();
+        (Self(to_sweep.clone()), to_sweep)
     }
 
     pub(crate) fn sweep(&self, log: &Arc<SegmentLog>) {
-        if let Some(queue) = &*self.queue.lock() {
-            // A full queue: see `WAITING_MAX`.
-            drop(queue.try_send(Arc::clone(log)));
+        let queue = &self.0.0;
+        let mut waiting = queue.waiting.lock();
+        if !waiting.is_stopped {
+            waiting.logs.insert((log.id(), Arc::as_ptr(log).addr()), Arc::clone(log));
+            queue.changed.notify_one();
         }
     }
 
     /// Ends the thread after the turn that it is in. What is not removed then is found when its log is
     /// opened again.
     pub(crate) fn stop(&self) {
-        self.is_stopped.store(true, Ordering::Relaxed);
-        drop(self.queue.lock().take());
+        let queue = &self.0.0;
+        let logs = {
+            let mut waiting = queue.waiting.lock();
+            waiting.is_stopped = true;
+            std::mem::take(&mut waiting.logs)
+        };
+        queue.changed.notify_one();
+        // After the lock: the last reference to a log may go here.
+        drop(logs);
+    }
+}
+
+impl Drop for Sweeper {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl ToSweep {
+    fn is_stopped(&self) -> bool {
+        self.0.waiting.lock().is_stopped
+    }
+
+    /// What was handed over; waits for it, but not longer than `pause`. `None` when it is over.
+    fn next(&self, pause: Option<Duration>) -> Option<Logs> {
+        let mut waiting = self.0.waiting.lock();
+        while waiting.logs.is_empty() && !waiting.is_stopped {
+            match pause {
+                None => self.0.changed.wait(&mut waiting),
+                Some(pause) => {
+                    if self.0.changed.wait_for(&mut waiting, pause).timed_out() {
+                        break;
+                    }
+                }
+            }
+        }
+        (!waiting.is_stopped).then(|| std::mem::take(&mut waiting.logs))
     }
 }
 
 /// The thread. Logs whose segments are in use wait in a list of its own.
 pub(crate) fn run(to_sweep: &ToSweep) {
-    let ToSweep { queue: waiting, is_stopped } = to_sweep;
-    let mut unfinished: Vec<Arc<SegmentLog>> = Vec::new();
-    while !is_stopped.load(Ordering::Relaxed) {
-        let next = if unfinished.is_empty() {
-            waiting.recv().map_err(|_| mpsc::RecvTimeoutError::Disconnected)
-        } else {
-            waiting.recv_timeout(PAUSE)
-        };
-        match next {
-            Ok(log) => {
-                if !unfinished.iter().any(|other| Arc::ptr_eq(other, &log)) {
-                    unfinished.push(log);
-                }
-            }
-            Err(mpsc::RecvTimeoutError::Timeout) => {}
-            Err(mpsc::RecvTimeoutError::Disconnected) => return,
-        }
-        unfinished.retain(|log| {
-            !is_stopped.load(Ordering::Relaxed)
+    let mut unfinished = Logs::new();
+    while let Some(logs) = to_sweep.next((!unfinished.is_empty()).then_some(PAUSE)) {
+        unfinished.extend(logs);
+        unfinished.retain(|_, log| {
+            !to_sweep.is_stopped()
                 && match log.remove_dropped(TURN) {
                     Ok(Removal::Done) => false,
                     // A log that nobody has open any more is swept when it is opened again.

@@ -1,9 +1,11 @@
 use std::path::Path;
+use std::time::Instant;
 
 use strandline_storage::Removal;
 
 use super::*;
 use crate::disk::RealDisk;
+use crate::sweeper::{Sweeper, run};
 
 fn logs(disk: &TestDisk) -> Vec<String> {
     let paths = disk.paths();
@@ -191,4 +193,29 @@ fn rescued_batches_go_in_steps_too() {
     }
     assert_eq!(store.remove_some(partition(0), ByteCount::new(120)).unwrap(), Removal::Done);
     assert_eq!(store.list().unwrap(), []);
+}
+
+#[test]
+fn however_many_logs_wait_to_be_swept_each_is() {
+    let disk = TestDisk::new();
+    let store = store_on(&disk);
+    let (sweeper, to_sweep) = Sweeper::new();
+    let open = |index| {
+        let log = store.open(partition(index), Vec::new(), Offset::ZERO, settings()).unwrap();
+        append(&log, &singles(0, 1));
+        assert_eq!(log.drop_below(Offset::new(1)), 1);
+        Arc::new(log)
+    };
+    let dropped: Vec<_> = (0..1500).map(open).collect();
+    for log in &dropped {
+        sweeper.sweep(log);
+    }
+    let thread = std::thread::spawn(move || run(&to_sweep));
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !logs(&disk).is_empty() {
+        assert!(Instant::now() < deadline, "{} files are left", logs(&disk).len());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    sweeper.stop();
+    thread.join().unwrap();
 }
