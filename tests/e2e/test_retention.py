@@ -115,6 +115,30 @@ def test_what_is_gone_stays_gone_and_what_nobody_uses_goes_too(make_broker, topi
     assert bounds(broker.bootstrap, f"{topic_name}-idle") == (50, 50)
 
 
+def test_a_broker_that_is_killed_again_and_again_keeps_what_it_should_and_nothing_else(make_broker, topic_name: str) -> None:
+    broker = make_broker(log_retention_check_interval_ms=20).start()
+    create_topic(broker.bootstrap, topic_name, internal_segment_bytes=5500, retention_records=40)
+    total = 0
+    for _ in range(6):
+        # Sealed segments go while these come; the kill falls somewhere in between.
+        assert produce(broker.bootstrap, topic_name, FIFTY, batch_num_messages=1)[-1] == total + 49
+        total += 50
+        broker.kill()
+        broker.start()
+        low, high = bounds(broker.bootstrap, topic_name)
+        assert high == total and low <= total - 5, "at least the newest segment is left"
+        left = consume(broker.bootstrap, topic_name, check_crcs=True)
+        expected = [(offset, FIFTY[offset % 50].value) for offset in range(left[0].offset, total)]
+        assert [(record.offset, record.value) for record in left] == expected
+    settled_start(broker, topic_name, at_most=40)
+    listed = {one["name"] for one in found("topic", "segments", topic_name, broker=broker)}
+
+    def files() -> set[str]:
+        return {file.name for file in broker.data.rglob("*.log")}
+
+    wait_until("the disk holds what is listed and nothing else", lambda: files() == listed)
+
+
 def test_the_forecast_tells_why_and_when(make_broker, topic_name: str) -> None:
     broker = make_broker().start()
     fill(broker, topic_name, retention_ms=3_600_000)

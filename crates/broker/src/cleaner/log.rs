@@ -53,7 +53,9 @@ impl Cleaner {
             high_watermark: stored.bounds.durable_end,
             sighting: sightings.get(&slot.id()).copied(),
         };
-        let sighting = Sighting::of(&view, now);
+        // By the later of both clocks: a wall clock that is ahead may be right, and what was appended
+        // by it is then no older than it says.
+        let sighting = Sighting::of(&view, now.max(self.parts.environment.now()));
         if let Some(sighting) = sighting {
             sightings.insert(slot.id(), sighting);
         } else {

@@ -110,6 +110,8 @@ impl Cleaner {
     /// Works until `stop`.
     pub(crate) async fn run(self: Arc<Self>, stop: CancellationToken) {
         let mut changes = self.parts.settings.changes();
+        // A clock that jumps before the first pass is noticed too.
+        self.now();
         let mut at_most = FIRST_PASS;
         while self.wait(at_most, &mut changes, &stop).await {
             self.pass(&stop).await;

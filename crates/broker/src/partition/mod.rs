@@ -19,7 +19,7 @@ use strandline_model::{
 };
 use strandline_partition::{Admission, CachedBatch, EpochEnd, PartitionState, Rejected, admit};
 use strandline_records::ValidBatch;
-use strandline_storage::{AppendError, CommitLog, LogBounds, StorageError, Ticket};
+use strandline_storage::{AppendError, CommitLog, ErrorKind, LogBounds, StorageError, Ticket};
 use tokio::sync::Semaphore;
 
 pub(crate) use open::{OpenContext, SaveStateError, into_memory};
@@ -187,10 +187,16 @@ impl Partition {
     /// Deletes the records below `upto`, which must not lie past the durable end: the log start
     /// afterwards. Who waits for records learns of it.
     ///
-    /// What is derived from them is saved first: producers outlive their records.
+    /// What is derived from them is saved first: producers outlive their records. On a full disk making
+    /// room comes before that.
     pub(crate) async fn delete_records_before(&self, upto: Offset) -> Result<Offset, StorageError> {
         if upto > self.bounds().log_start {
-            self.save_state().await?;
+            match self.save_state().await {
+                Err(error) if error.kind() == ErrorKind::Full => {
+                    tracing::warn!(partition = %self.id, %error, "partition state was not saved");
+                }
+                saved => saved?,
+            }
         }
         let log_start = self.log.trim(upto).await?.log_start;
         self.core.lock().state.trim(log_start);

@@ -229,6 +229,32 @@ async fn clocks_that_are_wrong_neither_pin_nor_destroy() {
     assert_eq!(bounds(&mut client, "t").await, (4, 4), "a record of the future pins nothing");
 }
 
+#[tokio::test]
+async fn what_was_appended_after_a_machine_slept_is_as_young_as_it_is() {
+    let house = TestBroker::start_with(&[("log.retention.ms", "7200000")]).await;
+    let mut client = house.connect();
+    client.create_topic_with("t", 1, &[SMALL]).await;
+    fill(&mut client, "t", 2).await;
+    house.broker.check_retention().await;
+    // A day later; the monotonic clock stood still. The jump is not believed for an hour.
+    let day_ms = 86_400_000;
+    house.environment.set_wrong_by_ms(day_ms);
+    let stamp = 1_700_000_000_000 + day_ms;
+    assert_eq!(client.produce("t", batch_at(stamp, "in the morning")).await, (0, 2));
+    house.broker.check_retention().await;
+    assert_eq!(bounds(&mut client, "t").await, (0, 3));
+    house.environment.advance_ms(3_600_000);
+    house.broker.check_retention().await;
+    assert_eq!(
+        bounds(&mut client, "t").await,
+        (2, 3),
+        "what is a day old goes, what is an hour old stays"
+    );
+    house.environment.advance_ms(3_600_001);
+    house.broker.check_retention().await;
+    assert_eq!(bounds(&mut client, "t").await, (3, 3));
+}
+
 #[tokio::test(start_paused = true)]
 async fn passes_come_by_themselves_as_often_as_is_set_now() {
     let house = TestBroker::start_with(&[("log.retention.ms", "1000")]).await;

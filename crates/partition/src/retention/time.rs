@@ -18,7 +18,7 @@ use super::{LogView, Segment};
 /// that time, so it can't be from later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sighting {
-    /// When, by the clock that retention trusts.
+    /// When, by the latest of all clocks.
     pub at: Timestamp,
     /// The end of what was there.
     pub end: Offset,
@@ -26,7 +26,8 @@ pub struct Sighting {
 
 impl Sighting {
     /// What to remember of `log` beside what was remembered before: only a log with times in the
-    /// future needs it, and only until what was seen has gone.
+    /// future needs it, and only until what was seen has gone. `now` is by the latest of all clocks:
+    /// what one of them may have dated rightly is not in the future.
     pub fn of(log: &LogView<'_>, now: Timestamp) -> Option<Self> {
         let first = log.segments.first()?;
         let end = log.segments.last()?.next_offset;
