@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use strandline_model::{ByteCount, Timestamp};
+use strandline_model::{ByteCount, Offset, Timestamp};
 use strandline_partition::retention::{
     Cause, Choice, LogView, Policy, Segment, Sighting, Verdict, choose,
 };
@@ -11,6 +11,10 @@ use strandline_storage::{ChunkInfo, ChunkState, CommitLog, Stored};
 use super::Cleaner;
 use crate::partition::{PartitionSlot, SlotError};
 use crate::topic::Topic;
+
+/// Segments that one trim drops: the engine makes its rows of them go in one commit. Reached: another
+/// trim follows.
+const SEGMENTS_PER_TRIM: usize = 512;
 
 /// A log with what is decided about it.
 pub(super) struct Judged {
@@ -97,35 +101,42 @@ impl Cleaner {
         if choice.roll {
             partition.log().roll().await?;
         }
-        let Some(log_start) = choice.log_start else { return Ok(()) };
-        let log_start = partition.delete_records_before(log_start).await?;
-        let removed = removed(&stored, &choice);
-        for Removed { cause, segments, bytes } in removed {
+        if choice.log_start.is_none() {
+            return Ok(());
+        }
+        for step in gone(&stored, &choice).chunks(SEGMENTS_PER_TRIM) {
+            let Some((last, _)) = step.last() else { break };
+            let log_start = partition.delete_records_before(last.next_offset).await?;
+            tell(topic, slot, log_start, step);
+        }
+        Ok(())
+    }
+}
+
+/// The segments that go, oldest first, each with the limit that it is beyond.
+fn gone<'a>(stored: &'a Stored, choice: &Choice) -> Vec<(&'a ChunkInfo, Cause)> {
+    let gone =
+        stored.chunks.iter().zip(&choice.verdicts).map_while(|(chunk, verdict)| match verdict {
+            Verdict::Goes(cause) => Some((chunk, *cause)),
+            Verdict::Stays { .. } => None,
+        });
+    gone.collect()
+}
+
+/// Counts and logs what went, by limit.
+fn tell(topic: &Topic, slot: &PartitionSlot, log_start: Offset, gone: &[(&ChunkInfo, Cause)]) {
+    for cause in Cause::ALL {
+        let of_it = gone.iter().filter(|(_, by)| *by == cause);
+        let bytes = of_it.clone().map(|(chunk, _)| chunk.bytes).sum::<ByteCount>();
+        let segments = of_it.count() as u64;
+        if segments > 0 {
             topic.metrics().removed(cause, segments, bytes);
             tracing::info!(
                 topic = %topic.name(), partition = slot.id().index.get(), %log_start, segments,
                 %bytes, limit = cause.name(), "retention removed segments"
             );
         }
-        Ok(())
     }
-}
-
-/// What one limit removed of a log.
-struct Removed {
-    cause: Cause,
-    segments: u64,
-    bytes: ByteCount,
-}
-
-fn removed(stored: &Stored, choice: &Choice) -> Vec<Removed> {
-    let of = |cause: Cause| {
-        let gone = |verdict: &Verdict| *verdict == Verdict::Goes(cause);
-        let chunks = stored.chunks.iter().zip(&choice.verdicts).filter(|(_, v)| gone(v));
-        let bytes = chunks.clone().map(|(chunk, _)| chunk.bytes).sum();
-        Removed { cause, segments: chunks.count() as u64, bytes }
-    };
-    Cause::ALL.into_iter().map(of).filter(|removed| removed.segments > 0).collect()
 }
 
 /// What an open log says of itself.

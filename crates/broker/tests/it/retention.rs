@@ -168,6 +168,23 @@ async fn a_partition_that_fails_is_tried_again() {
 }
 
 #[tokio::test]
+async fn many_segments_go_in_steps_and_the_rest_after_a_failure() {
+    let house = TestBroker::start_with(&[("log.retention.ms", "1000")]).await;
+    let mut client = house.connect();
+    client.create_topic_with("t", 1, &[SMALL]).await;
+    fill(&mut client, "t", 600).await;
+    house.environment.advance_ms(1_001);
+    house.faults.on_trim(1, TrimFault::Fail(ErrorKind::Unavailable));
+    house.broker.check_retention().await;
+    assert_eq!(bounds(&mut client, "t").await, (512, 600));
+    house.broker.check_retention().await;
+    assert_eq!(bounds(&mut client, "t").await, (600, 600));
+    let topics = house.broker.topics();
+    let removed = topics[0].metrics.removed_by().map(|(_, removed)| removed.segments.get());
+    assert_eq!(removed.sum::<u64>(), 600, "each is counted once");
+}
+
+#[tokio::test]
 async fn producers_outlive_their_records() {
     let house = TestBroker::start_with(&[("log.retention.ms", "1000")]).await;
     let mut client = house.connect();
