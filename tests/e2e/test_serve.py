@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 from broker import BINARY, Strandline
-from clients import Record, admin, consume, create_topic, delete_topic, produce, topic_names
-from confluent_kafka import TopicCollection
+from clients import QUIET, Record, admin, consume, create_topic, delete_topic, produce, topic_names
+from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
 from deadline import wait_until
 
 pytestmark = pytest.mark.strandline
@@ -43,6 +44,17 @@ def test_health_and_metrics(broker: Strandline, topic: str) -> None:
     status, metrics = get(broker, "/metrics")
     assert status == 200 and re.search(r"^kafka_server_brokertopicmetrics_messagesin\w*(\{.*\})? \d+", metrics, re.MULTILINE)
     assert get(broker, "/no-such-page")[0] == 404
+
+
+def test_who_speaks_another_protocol_is_told_of(make_broker: Make) -> None:
+    broker = make_broker().start()
+    with pytest.raises(OSError):  # the connection ends without an answer
+        urllib.request.urlopen(f"http://127.0.0.1:{broker.port}/", timeout=10)
+    secure = AdminClient({"bootstrap.servers": broker.bootstrap, "security.protocol": "ssl", **QUIET})
+    with pytest.raises(KafkaException):
+        secure.list_topics(timeout=2)
+    for name in ("HTTP", "TLS"):
+        wait_until(f"{name} is told of", lambda: f"this looks like {name}" in broker.log.read_text(), seconds=10)
 
 
 def test_what_is_gone_leaves_the_metrics(broker: Strandline, topic_name: str) -> None:

@@ -7,6 +7,8 @@
 //! # Invariants
 //! - An error here means that the connection can't be followed any further: close it.
 
+mod foreign;
+
 use bytes::{Buf, Bytes, BytesMut};
 use kacrab_protocol::KafkaString;
 use strandline_model::ByteCount;
@@ -15,6 +17,8 @@ use crate::message::Message;
 use crate::reader::Reader;
 use crate::writer::fill_in_length;
 use crate::{Api, ApiKey, DecodeError, EncodeError, Lookup, lookup};
+
+pub use foreign::Foreign;
 
 /// The length field.
 const LENGTH_BYTES: usize = 4;
@@ -116,10 +120,21 @@ pub enum FrameError {
     /// The header is malformed.
     #[error("malformed request header")]
     Header(#[source] DecodeError),
+    /// What can't be followed begins as another protocol does.
+    #[error("peer speaks another protocol: {0}")]
+    Foreign(Foreign),
 }
 
 /// Takes the next request off the front of `buf`, when all of it has arrived.
 pub fn next_request(buf: &mut BytesMut, limits: &FrameLimits) -> Result<Arrival, FrameError> {
+    take_request(buf, limits).map_err(|error| match (Foreign::of(buf), &error) {
+        // The header is gone from the buffer then; what is there is what follows it.
+        (_, FrameError::Header(_)) | (None, _) => error,
+        (Some(foreign), _) => FrameError::Foreign(foreign),
+    })
+}
+
+fn take_request(buf: &mut BytesMut, limits: &FrameLimits) -> Result<Arrival, FrameError> {
     let Some(&length) = buf.first_chunk() else {
         return Ok(missing(LENGTH_BYTES + HEADER_BYTES_MIN, buf.len()));
     };

@@ -38,7 +38,7 @@ pub use api::{Api, ApiKey, Lookup, ServedApi, api_name, lookup, served};
 pub use error::{DecodeError, EncodeError};
 pub use error_code::{ErrorCode, ErrorInfo};
 pub use frame::{
-    Arrival, FrameError, FrameLimits, RequestHeader, next_request, read_response,
+    Arrival, Foreign, FrameError, FrameLimits, RequestHeader, next_request, read_response,
     response_correlation_id, write_request, write_response,
 };
 pub use kacrab_protocol::{KafkaString, KafkaUuid};
