@@ -17,7 +17,7 @@ pub(crate) struct Rule {
 const RULES_MAX: usize = 25;
 const _: () = assert!(RULES.len() <= RULES_MAX);
 
-pub(crate) static RULES: [Rule; 11] = [
+pub(crate) static RULES: [Rule; 12] = [
     Rule {
         name: "only what is served is advertised",
         because: "design §5: an API that is not served is not advertised; versions go up to what \
@@ -119,6 +119,17 @@ pub(crate) static RULES: [Rule; 11] = [
         because: "design §4: replies in request order (Kafka leaves this request without one)",
         covers: |d| {
             d.api == "Produce" && d.case == "null" && d.kafka == "silence" && d.ours == "answer"
+        },
+    },
+    Rule {
+        name: "old clients are told at once of a topic that their first use created",
+        because: "design §4: create: one metadata commit, then logs open lazily (a client of before \
+                  Metadata v10 that is told \"unknown\", as by Kafka, may not look again)",
+        covers: |d| {
+            d.api == "Metadata"
+                && d.version < 10
+                && d.case == "an unknown topic that is created"
+                && d.path.starts_with("topics[created-by-metadata-")
         },
     },
 ];

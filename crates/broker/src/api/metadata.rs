@@ -1,9 +1,10 @@
 //! Metadata: v0–v13. v0 empty list means all; v1 null means all; v4 auto-creation switch; v7 leader
 //! epoch; v8 authorized operations; v10 topic ids; v12 lookup by id.
 //!
-//! A topic that may be created on first use is created before the answer, which as Kafka's calls it
-//! unknown: the client asks again and is told its leader. The name of one that was deleted a moment
-//! ago is unknown for a while.
+//! A topic that may be created on first use is created before the answer. From v10 on the answer calls
+//! it unknown as Kafka's does: the client asks again and is told its leader. Before, the answer has its
+//! leader: a group of kafka-go that is told "unknown" goes on without the topic, and sees no change when
+//! it looks a moment later. The name of one that was deleted a moment ago is unknown for a while.
 
 use std::sync::Arc;
 
@@ -22,6 +23,10 @@ use crate::{Broker, Peer, error_code};
 /// Topics that one request may create by naming them. Reached: the others are unknown for now, which
 /// makes a client ask again.
 const CREATED_PER_REQUEST_MAX: usize = 100;
+
+/// The first version whose clients are told of a topic that they have created when they ask again:
+/// they know topics by ids, and look out for such that appear.
+const TOLD_LATER_SINCE: i16 = 10;
 
 /// All operations on a topic, as bits: nobody is refused anything until there is an authorizer.
 pub(crate) const TOPIC_OPERATIONS: i32 = 0b1101_1111_1000;
@@ -137,8 +142,11 @@ async fn describe_asked(
     // Before v4 a client could not forbid it.
     let client_allows = version < 4 || request.allow_auto_topic_creation;
     let error = match create_on_first_use(broker, name, client_allows && *may_create > 0).await {
-        Ok(()) => {
+        Ok(topic) => {
             *may_create -= 1;
+            if version < TOLD_LATER_SINCE {
+                return describe(broker, &topic, request);
+            }
             ErrorCode::UNKNOWN_TOPIC_OR_PARTITION
         }
         Err(error) => error,
@@ -156,7 +164,7 @@ async fn create_on_first_use(
     broker: &Arc<Broker>,
     name: &str,
     client_allows: bool,
-) -> Result<(), ErrorCode> {
+) -> Result<Arc<Topic>, ErrorCode> {
     TopicName::new(name).map_err(|_: InvalidTopicName| ErrorCode::INVALID_TOPIC_EXCEPTION)?;
     let allowed = client_allows && broker.settings().broker().auto_create_topics_enable;
     if !allowed || broker.name_rests(name) {
@@ -170,8 +178,11 @@ async fn create_on_first_use(
         configs: Vec::new(),
     };
     match broker.create_topic(&new).await {
-        // It may exist because somebody else used it for the first time at the same moment.
-        Ok(_) | Err(CreateError::Exists(_)) => Ok(()),
+        Ok(topic) => Ok(topic),
+        // Somebody else used it for the first time at the same moment.
+        Err(CreateError::Exists(_)) => {
+            broker.registry().by_name(name).ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)
+        }
         Err(error) => {
             tracing::debug!(topic = name, %error, "topic was not created on first use");
             Err(error_code::create(&error))

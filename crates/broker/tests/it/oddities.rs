@@ -12,6 +12,7 @@ use crate::harness::{
 };
 
 const INVALID_REQUEST: i16 = ErrorCode::INVALID_REQUEST.get();
+const UNKNOWN_TOPIC_OR_PARTITION: i16 = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION.get();
 const UNKNOWN_SERVER_ERROR: i16 = ErrorCode::UNKNOWN_SERVER_ERROR.get();
 
 async fn with_topic() -> (TestBroker, Client) {
@@ -195,6 +196,28 @@ async fn topic_ids_need_their_version_and_topics_a_name_or_an_id() {
     let response = client.ask(13, &by_id(KafkaUuid::ZERO)).await;
     let codes = (response.error_code, response.topics[0].error_code);
     assert_eq!(codes, (UNKNOWN_SERVER_ERROR, UNKNOWN_SERVER_ERROR));
+}
+
+#[tokio::test]
+async fn clients_that_know_topic_ids_ask_again_for_a_topic_that_they_created() {
+    let (_house, mut client) = with_topic().await;
+    let mut ask = async |version: i16, name: &str| {
+        let topic = metadata::MetadataRequestTopic { name: Some(text(name)), ..Default::default() };
+        let request = metadata::Request {
+            topics: Some(vec![topic]),
+            allow_auto_topic_creation: true,
+            ..Default::default()
+        };
+        let topic = client.ask(version, &request).await.topics.remove(0);
+        (topic.error_code, topic.partitions.len())
+    };
+    let unknown = (UNKNOWN_TOPIC_OR_PARTITION, 0);
+    for (version, name, first) in
+        [(4, "four", (0, 1)), (9, "nine", (0, 1)), (10, "ten", unknown), (13, "thirteen", unknown)]
+    {
+        assert_eq!(ask(version, name).await, first, "v{version}");
+        assert_eq!(ask(version, name).await, (0, 1), "v{version}, when it asks again");
+    }
 }
 
 #[tokio::test]
