@@ -36,8 +36,10 @@ def new_broker(folder: Path, properties: dict[str, str]) -> Broker:
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """One broker for all tests that neither stop nor configure it."""
-    shared = new_broker(tmp_path_factory.mktemp("broker"), {}).start()
+    """One broker for all tests that neither stop nor configure it.
+
+    Records of tests may be years old: retention, which comes at times, would remove them."""
+    shared = new_broker(tmp_path_factory.mktemp("broker"), {"log.retention.hours": "-1"}).start()
     yield shared
     close(shared)
 

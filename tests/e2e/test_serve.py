@@ -245,7 +245,7 @@ def test_a_deletion_goes_on_after_a_crash(make_broker: Make, topic_name: str) ->
 def test_indexes_are_derived_data(make_broker: Make, topic_name: str) -> None:
     """Whatever happens to an index, the broker starts and finds every record."""
     broker = make_broker().start()
-    create_topic(broker.bootstrap, topic_name, segment_bytes=1_048_576)
+    create_topic(broker.bootstrap, topic_name, segment_bytes=1_048_576, retention_ms=-1)
     produce(broker.bootstrap, topic_name, [Record(b"v" * 1000, timestamp=1_700_000_000_000 + i) for i in range(5000)])
     assert broker.stop() == 0
     indexes = [path for path in broker.data.rglob("*") if path.suffix in (".index", ".timeindex")]
