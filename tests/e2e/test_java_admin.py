@@ -44,6 +44,22 @@ def test_a_brokers_configuration_is_changed_for_one_and_for_all(broker: Broker, 
     assert re.search(r"ssl\.keystore\.password=null sensitive=true", every)
 
 
+def test_log_levels_change_while_the_broker_runs(broker: Broker, kafka_tool: Tool, kafka_refusal: Tool) -> None:
+    loggers = ("configs", "--bootstrap-server", broker.bootstrap, "--entity-type", "broker-loggers")
+    entity = (*loggers, "--entity-name", str(node_id(broker)))
+    started = re.search(r"^  root=(\w+) ", kafka_tool(*entity, "--describe"), re.MULTILINE).group(1)
+    kafka_tool(*entity, "--alter", "--add-config", "root=FATAL")
+    described = kafka_tool(*entity, "--describe")
+    name = next(found for found in re.findall(r"^  (\S+)=FATAL ", described, re.MULTILINE) if found != "root")
+    kafka_tool(*entity, "--alter", "--add-config", f"{name}=ERROR")
+    assert f"  {name}=ERROR sensitive=false" in kafka_tool(*entity, "--describe")
+    kafka_tool(*entity, "--alter", "--delete-config", name)
+    assert f"  {name}=FATAL sensitive=false" in kafka_tool(*entity, "--describe")
+    assert "not a supported log level" in kafka_refusal(*entity, "--alter", "--add-config", "root=loud")
+    assert "Removing the log level of the root logger" in kafka_refusal(*entity, "--alter", "--delete-config", "root")
+    kafka_tool(*entity, "--alter", "--add-config", f"root={started}")
+
+
 def test_a_groups_configuration_is_changed_and_described(broker: Broker, topic_name: str, kafka_tool: Tool) -> None:
     entity = ("--bootstrap-server", broker.bootstrap, "--entity-type", "groups", "--entity-name", topic_name)
     kafka_tool("configs", *entity, "--alter", "--add-config", "share.auto.offset.reset=earliest")

@@ -28,7 +28,8 @@ use crate::environment::{Environment, new_topic_id};
 use crate::error_code;
 use crate::features::Features;
 use crate::group::GroupCoordinator;
-use crate::group::feed::{self, OffsetsFeed};
+use crate::group::feed::{self, OffsetsFeed, Untold};
+use crate::loggers::{LoggerLevels, Loggers};
 use crate::metrics::Metrics;
 use crate::partition::Partition;
 use crate::partitions::{Partitions, open_partitions};
@@ -61,6 +62,8 @@ pub struct BrokerParts {
     pub environment: Arc<dyn Environment>,
     /// What `advertised.listeners` says, by the port on which a client reached us.
     pub advertised: BTreeMap<u16, Endpoint>,
+    /// The loggers of the process.
+    pub loggers: Arc<dyn Loggers>,
     /// Levels that features begin with, where they have none yet; others begin with their default.
     pub features: BTreeMap<String, i16>,
 }
@@ -88,6 +91,7 @@ pub struct Broker {
     resting_names: RestingNames,
     features: Features,
     configs: DynamicConfigs,
+    loggers: LoggerLevels,
     partitions: Arc<Partitions>,
     producer_ids: ProducerIds,
     purger: Arc<Purger>,
@@ -105,8 +109,10 @@ pub struct Broker {
 impl Broker {
     /// Reads what is kept, starts the background tasks on the current runtime, and is ready.
     pub async fn start(parts: BrokerParts) -> Result<Arc<Self>, StartError> {
-        let BrokerParts { layers, config, engines, meta, environment, advertised, features } =
-            parts;
+        let loggers = LoggerLevels::new(parts.loggers);
+        let BrokerParts {
+            layers, config, engines, meta, environment, advertised, features, ..
+        } = parts;
         let cluster_id = cluster_id(meta.as_ref(), environment.as_ref()).await?;
         let features = Features::load(Arc::clone(&meta), &features).await?;
         let limits = session_limits(&config);
@@ -159,6 +165,7 @@ impl Broker {
             registry,
             resting_names: RestingNames::default(),
             configs,
+            loggers,
             features,
             producer_ids: ProducerIds::new(meta),
             purger: Arc::new(purger),
@@ -168,13 +175,13 @@ impl Broker {
             stop,
             clients: Clients::default(),
         });
-        broker.start_tasks();
-        let following = feed::run(Arc::clone(&broker), untold);
-        tasks::spawn(&broker.runtime, "tell of groups", following);
+        broker.start_tasks(untold);
         Ok(broker)
     }
 
-    fn start_tasks(self: &Arc<Self>) {
+    fn start_tasks(self: &Arc<Self>, untold: Untold) {
+        let following = feed::run(Arc::clone(self), untold);
+        tasks::spawn(&self.runtime, "tell of groups", following);
         let purger = Arc::clone(&self.purger);
         tasks::spawn(&self.runtime, "purge deleted topics", purger.run(self.stop.clone()));
         let cleaner = Arc::clone(&self.cleaner);
@@ -377,6 +384,10 @@ impl Broker {
 
     pub(crate) fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    pub(crate) const fn loggers(&self) -> &LoggerLevels {
+        &self.loggers
     }
 
     pub(crate) const fn features(&self) -> &Features {

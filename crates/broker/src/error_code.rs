@@ -14,6 +14,7 @@ use strandline_wire::{ErrorCode, TopicRef};
 use crate::configs::AlterError;
 use crate::drive::Unavailable;
 use crate::features::UpdateError;
+use crate::loggers::LoggerError;
 use crate::partition::SlotError;
 use crate::topic::{CreateError, CreatePartitionsError, DeleteError};
 
@@ -176,7 +177,7 @@ pub(crate) fn alter_configs(error: &AlterError) -> ErrorCode {
         | AlterError::Name(_)
         | AlterError::BrokerName(_)
         | AlterError::OtherBroker { .. }
-        | AlterError::Logger(_)
+        | AlterError::Logger(LoggerError::RootUnset | LoggerError::Operation(_))
         // KAFKA-13609: Kafka has this one for brokers' values, not INVALID_CONFIG.
         | AlterError::Dynamic(
             DynamicError::ReadOnly(_)
@@ -191,6 +192,7 @@ pub(crate) fn alter_configs(error: &AlterError) -> ErrorCode {
         AlterError::TopicName(_) => ErrorCode::INVALID_TOPIC_EXCEPTION,
         AlterError::UnknownTopic(_) => ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
         AlterError::NotAList(_)
+        | AlterError::Logger(LoggerError::Unknown(_) | LoggerError::Level { .. })
         | AlterError::Setting(_)
         | AlterError::Dynamic(DynamicError::Unknown(_))
         | AlterError::Group(_)

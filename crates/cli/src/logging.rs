@@ -13,7 +13,11 @@ use tracing::level_filters::LevelFilter;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::FmtContext;
 use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
+use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::log_levels::LogLevels;
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,13 +28,14 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Starts logging to stderr. Called once.
-pub(crate) fn start(format: Format, level: LevelFilter) {
-    tracing_subscriber::fmt()
-        .with_max_level(level)
+/// Starts logging to stderr; the way to change its levels. Called once.
+pub(crate) fn start(format: Format, level: LevelFilter) -> LogLevels {
+    let (filter, levels) = LogLevels::new(level);
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
-        .event_format(Lines { format })
-        .init();
+        .event_format(Lines { format });
+    tracing_subscriber::registry().with(filter).with(lines).init();
+    levels
 }
 
 struct Lines {

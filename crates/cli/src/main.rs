@@ -21,6 +21,7 @@ mod console;
 mod failure;
 mod format;
 mod http;
+mod log_levels;
 mod logging;
 mod progress;
 mod serve;

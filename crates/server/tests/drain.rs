@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use strandline_broker::{Broker, BrokerParts, Engines};
+use strandline_broker::{Broker, BrokerParts, Engines, NoLoggers};
 use strandline_model::config::BrokerLayers;
 use strandline_model::{ByteCount, Limits};
 use strandline_server::{Drained, Server, ServerConfig, SystemEnvironment, bind};
@@ -31,6 +31,7 @@ async fn start() -> (Server, SocketAddr) {
         meta: memory,
         environment: Arc::new(SystemEnvironment),
         advertised: std::collections::BTreeMap::new(),
+        loggers: Arc::new(NoLoggers),
         features: std::collections::BTreeMap::new(),
     })
     .await

@@ -11,9 +11,9 @@ use strandline_wire::describe_configs::{
 use strandline_wire::{ErrorCode, KafkaString};
 
 use super::{config_resource, text};
-use crate::Broker;
 use crate::configs::{ConfigResource, Owner};
 use crate::settings::describe_subscription;
+use crate::{Broker, LogLevel};
 
 /// Describes each resource.
 pub(crate) fn handle(broker: &Broker, request: &Request) -> Response {
@@ -75,7 +75,7 @@ fn describe(
         }
         ConfigResource::BrokerLogger(name) => {
             check_broker(broker, &name, "")?;
-            Ok(vec![describe_root_logger(&broker.settings().broker().logging_level)])
+            Ok(broker.loggers().described().into_iter().map(describe_logger).collect())
         }
         ConfigResource::ClientMetrics(name) if name.is_empty() => {
             invalid("Client metrics subscription name must not be empty".to_owned())
@@ -108,18 +108,20 @@ fn check_broker(broker: &Broker, name: &str, or: &str) -> Result<(), (ErrorCode,
     Err((ErrorCode::INVALID_REQUEST, message))
 }
 
-/// The one logger that there is, under Kafka's name for the one above all others. Its level is set
-/// at the start.
-fn describe_root_logger(level: &str) -> Described {
+/// What has no type.
+const UNKNOWN_TYPE: i8 = 0;
+
+/// A logger with the level that counts for it.
+fn describe_logger((name, level): (&'static str, LogLevel)) -> Described {
     Described {
-        name: "root",
-        value: Some(level.to_ascii_uppercase()),
-        is_read_only: true,
+        name,
+        value: Some(level.name().to_owned()),
+        is_read_only: false,
         source: ConfigSource::DynamicBrokerLogger,
         is_sensitive: false,
         synonyms: Vec::new(),
         kind: ConfigType::String,
-        documentation: "The lowest level that is logged, set by `logging.level`.",
+        documentation: "",
     }
 }
 
@@ -149,6 +151,8 @@ fn to_wire(
         source: synonym.source.to_wire(),
         ..DescribeConfigsSynonym::default()
     };
+    // As Kafka: loggers have no type, and no documentation whether it is asked for or not.
+    let is_logger = matches!(entry.source, ConfigSource::DynamicBrokerLogger);
     DescribeConfigsResourceResult {
         name: text(entry.name),
         value: entry.value.map(text),
@@ -160,8 +164,8 @@ fn to_wire(
         } else {
             Vec::new()
         },
-        config_type: entry.kind.to_wire(),
-        documentation: with_documentation.then(|| text(entry.documentation)),
+        config_type: if is_logger { UNKNOWN_TYPE } else { entry.kind.to_wire() },
+        documentation: (with_documentation || is_logger).then(|| text(entry.documentation)),
         ..DescribeConfigsResourceResult::default()
     }
 }

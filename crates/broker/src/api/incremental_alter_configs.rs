@@ -10,8 +10,8 @@ use strandline_wire::incremental_alter_configs::{
 };
 
 use super::{
-    BROKER_RESOURCE, Refusal, altered_twice, code_and_message, config_resource, key_altered_twice,
-    refuse_nulls, repeated,
+    BROKER_LOGGER_RESOURCE, BROKER_RESOURCE, Refusal, altered_twice, code_and_message,
+    config_resource, key_altered_twice, refuse_nulls, repeated,
 };
 use crate::configs::Change;
 use crate::{Broker, error_code};
@@ -71,7 +71,8 @@ fn alterations(resource: &AlterConfigsResource) -> Result<Vec<Alteration>, Refus
             SUBTRACT => AlterOp::Subtract(value),
             other => {
                 // As Kafka: its controller fails on what its brokers refuse.
-                let code = if resource.resource_type == BROKER_RESOURCE {
+                let by_broker = [BROKER_RESOURCE, BROKER_LOGGER_RESOURCE];
+                let code = if by_broker.contains(&resource.resource_type) {
                     ErrorCode::INVALID_REQUEST
                 } else {
                     ErrorCode::UNKNOWN_SERVER_ERROR

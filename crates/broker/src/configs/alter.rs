@@ -13,9 +13,13 @@ use strandline_storage::StorageError;
 
 use super::{Owner, Texts};
 use crate::Broker;
+use crate::loggers::LoggerError;
 use crate::row_codec::TEXT_BYTES_MAX;
 use crate::settings::InvalidSetting;
 use crate::topic::AlterTopicError;
+
+/// Kafka's number of the loggers of a broker as a resource.
+const LOGGERS: i8 = 8;
 
 /// What has configuration, as a client names it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,8 +58,8 @@ pub(crate) enum AlterError {
     BrokerName(String),
     #[error("Unexpected broker id, expected {ours}, but received {asked}")]
     OtherBroker { ours: i32, asked: String },
-    #[error("{0}")]
-    Logger(&'static str),
+    #[error(transparent)]
+    Logger(#[from] LoggerError),
     #[error(transparent)]
     TopicName(#[from] InvalidTopicName),
     #[error("The topic '{0}' does not exist.")]
@@ -121,9 +125,15 @@ impl Broker {
         match resource {
             ConfigResource::Topic(name) => self.alter_topic(&name, change, validate_only).await,
             ConfigResource::Broker(name) => self.alter_broker(&name, change, validate_only).await,
-            ConfigResource::BrokerLogger(_) => Err(AlterError::Logger(
-                "log levels are set at the start, by logging.level, and not while running",
-            )),
+            ConfigResource::BrokerLogger(name) => {
+                self.check_own_id(&name)?;
+                match change {
+                    Change::Incremental(alterations) => {
+                        Ok(self.loggers().alter(alterations, validate_only)?)
+                    }
+                    Change::Replace(_) => Err(AlterError::UnknownResource(LOGGERS)),
+                }
+            }
             ConfigResource::ClientMetrics(name) if name.is_empty() => {
                 Err(AlterError::Name("Subscription name can't be empty"))
             }
@@ -217,6 +227,15 @@ impl Broker {
         })
     }
 
+    fn check_own_id(&self, name: &str) -> Result<(), AlterError> {
+        let asked: i32 = name.parse().map_err(|_| AlterError::BrokerName(name.to_owned()))?;
+        let ours = self.node_id().get();
+        if asked == ours {
+            return Ok(());
+        }
+        Err(AlterError::OtherBroker { ours, asked: name.to_owned() })
+    }
+
     async fn alter_broker(
         &self,
         name: &str,
@@ -226,12 +245,8 @@ impl Broker {
         let (owner, layer) = if name.is_empty() {
             (Owner::AllBrokers, DynamicLayer::Default)
         } else {
-            let asked: i32 = name.parse().map_err(|_| AlterError::BrokerName(name.to_owned()))?;
-            let ours = self.node_id();
-            if asked != ours.get() {
-                return Err(AlterError::OtherBroker { ours: ours.get(), asked: name.to_owned() });
-            }
-            (Owner::Broker(ours), DynamicLayer::Broker)
+            self.check_own_id(name)?;
+            (Owner::Broker(self.node_id()), DynamicLayer::Broker)
         };
         let texts = change.applied_to(Scope::Broker, &self.configs().of(&owner))?;
         let (layers, config) =

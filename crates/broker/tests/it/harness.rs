@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use strandline_broker::{
-    Broker, BrokerParts, Connection, Disconnect, Engines, Environment, Peer, PendingReply, Reply,
-    Started,
+    Broker, BrokerParts, Connection, Disconnect, Engines, Environment, NoLoggers, Peer,
+    PendingReply, Reply, Started,
 };
 use strandline_model::config::{BrokerLayers, Scope};
 use strandline_model::{ByteCount, ProducerEpoch, ProducerId, Sequence, Timestamp};
@@ -120,6 +120,7 @@ impl TestBroker {
             meta: engine.rows,
             environment: Arc::clone(&environment) as _,
             advertised: BTreeMap::new(),
+            loggers: Arc::new(NoLoggers),
             features,
         })
         .await

@@ -26,6 +26,7 @@ use super::stop::Stops;
 use super::tell::{tell_notices, tell_ready, tell_start};
 use super::{port_owner, ports, storage};
 use crate::failure::{Exit, Failure};
+use crate::log_levels::LogLevels;
 use crate::{console, logging};
 
 /// How long HTTP has to finish its answers.
@@ -37,12 +38,12 @@ const HTTP_CONNECTIONS_MAX: usize = 64;
 /// Serves until a signal or the plan's own reason stops it.
 pub(crate) fn run(plan: &Plan) -> Result<(), Failure> {
     let begun = Instant::now();
-    start_logging(plan);
+    let levels = Arc::new(start_logging(plan));
     tell_notices(plan);
     raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| cannot_start("start the runtime", &error))?;
-    let outcome = runtime.block_on(serve(plan, begun));
+    let outcome = runtime.block_on(serve(plan, levels, begun));
     // What a blocking thread still does can't be waited for: it may wait for a disk that hangs.
     runtime.shutdown_background();
     outcome
@@ -57,7 +58,7 @@ struct Sockets {
     http_address: Option<(String, u16)>,
 }
 
-async fn serve(plan: &Plan, begun: Instant) -> Result<(), Failure> {
+async fn serve(plan: &Plan, levels: Arc<LogLevels>, begun: Instant) -> Result<(), Failure> {
     let stops = Stops::listen(plan.exit_with_parent);
     let mut stops = stops.map_err(|error| cannot_start("listen for signals", &error))?;
     let sockets = bind_all(plan)?;
@@ -74,7 +75,7 @@ async fn serve(plan: &Plan, begun: Instant) -> Result<(), Failure> {
     let advertised = advertised(&plan.config.listeners, &kafka, explicit);
     // A signal ends a start, too: nothing is acknowledged yet, and the next start goes on.
     let broker = tokio::select! {
-        started = start_broker(plan, advertised) => started?,
+        started = start_broker(plan, levels, advertised) => started?,
         reason = stops.first() => {
             tracing::warn!(%reason, "stopped during the start");
             std::process::exit(reason.exit_code());
@@ -118,6 +119,7 @@ async fn stop_http(tasks: Vec<tokio::task::JoinHandle<()>>) {
 
 async fn start_broker(
     plan: &Plan,
+    levels: Arc<LogLevels>,
     advertised: BTreeMap<u16, Endpoint>,
 ) -> Result<Arc<Broker>, Failure> {
     let opened = storage::open(plan).await?;
@@ -129,6 +131,7 @@ async fn start_broker(
         meta: opened.meta,
         environment: Arc::new(SystemEnvironment),
         advertised,
+        loggers: levels,
         features: plan.features.iter().map(|one| (one.name.clone(), one.level)).collect(),
     };
     let broker = Broker::start(parts).await.map_err(|error| cannot_start("start", &error))?;
@@ -278,7 +281,7 @@ fn server_config(plan: &Plan) -> ServerConfig {
     }
 }
 
-fn start_logging(plan: &Plan) {
+fn start_logging(plan: &Plan) -> LogLevels {
     let at_terminal = console::stderr_is_terminal();
     let format = match plan.config.logging_format.as_str() {
         "text" => logging::Format::Text,
@@ -294,7 +297,7 @@ fn start_logging(plan: &Plan) {
         1 => LevelFilter::INFO,
         _ => LevelFilter::DEBUG,
     };
-    logging::start(format, level);
+    logging::start(format, level)
 }
 
 /// The default is 1024 descriptors, and each connection and open segment takes one.

@@ -31,6 +31,7 @@ pub(super) fn run(run: &mut Run) -> anyhow::Result<()> {
         brokers(run, api);
         groups(run, api);
         client_metrics(run, api);
+        loggers(run, api);
         oddities(run, api);
     }
     for api in versions(ApiKey::AlterConfigs) {
@@ -204,6 +205,31 @@ fn client_metrics(run: &mut Run, api: Api) {
         alter(run, api, METRICS, "altered-metrics", ops);
     }
     alter(run, api, METRICS, "", &[("interval.ms", SET, Some("1000"))]);
+}
+
+/// Levels as Kafka names them; of loggers both have the one above all others.
+fn loggers(run: &mut Run, api: Api) {
+    for ops in [
+        &[("root", SET, Some("WARN"))][..],
+        &[("root", SET, Some("warn"))],
+        &[("root", SET, Some("OFF"))],
+        &[("root", SET, Some("FATAL"))],
+        &[("root", SET, None)],
+        &[("root", DELETE, None)],
+        &[("root", APPEND, Some("INFO"))],
+        &[("root", SUBTRACT, Some("INFO"))],
+        &[("root", 9, Some("INFO"))],
+        &[("no.such", SET, Some("INFO"))],
+        &[("no.such", DELETE, None)],
+        &[("root", SET, Some("INFO")), ("no.such", SET, Some("INFO"))],
+        &[("root", SET, Some("INFO")), ("root", SET, Some("WARN"))],
+        &[("root", SET, Some("INFO"))],
+    ] {
+        alter(run, api, LOGGER, "1", ops);
+    }
+    for name in ["77", "one", ""] {
+        alter(run, api, LOGGER, name, &[("root", SET, Some("INFO"))]);
+    }
 }
 
 fn oddities(run: &mut Run, api: Api) {

@@ -6,7 +6,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use strandline_broker::{Broker, BrokerParts, Engines};
+use strandline_broker::{Broker, BrokerParts, Engines, NoLoggers};
 use strandline_model::config::BrokerLayers;
 use strandline_model::{ByteCount, Limits};
 use strandline_server::{Server, ServerConfig, SystemEnvironment, bind};
@@ -28,6 +28,7 @@ async fn main() {
         meta: memory,
         environment: Arc::new(SystemEnvironment),
         advertised: std::collections::BTreeMap::new(),
+        loggers: Arc::new(NoLoggers),
         features: std::collections::BTreeMap::new(),
     })
     .await
