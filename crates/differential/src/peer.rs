@@ -56,13 +56,14 @@ impl Peer {
         Self::start(command, folder, Some(format!("127.0.0.1:{port}")))
     }
 
-    /// Starts Strandline in memory: the release build, or what `STRANDLINE_BINARY` names.
+    /// Starts Strandline in a folder of its own: the release build, or what `STRANDLINE_BINARY` names.
     pub(crate) fn start_strandline() -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         let release = || root().join("target/release/strandline").into_os_string();
         let mut command =
             Command::new(std::env::var_os("STRANDLINE_BINARY").unwrap_or_else(release));
-        command.args(["serve", "--ephemeral", "--exit-with-parent", "--port", "0", "--http", "0"]);
+        command.args(["serve", "--exit-with-parent", "--port", "0", "--http", "0", "--data"]);
+        command.arg(folder.path().join("data"));
         // What is meant for this program would be settings of the broker.
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("STRANDLINE_") {
