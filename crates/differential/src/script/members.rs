@@ -45,7 +45,7 @@ fn protocols(names: &[&str]) -> Vec<join_group::JoinGroupRequestProtocol> {
 fn join(group: &str, member: KafkaString) -> join_group::Request {
     join_group::Request {
         group_id: text(group),
-        session_timeout_ms: 30_000,
+        session_timeout_ms: 600_000,
         rebalance_timeout_ms: 30_000,
         member_id: member,
         protocol_type: text("consumer"),
