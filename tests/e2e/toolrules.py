@@ -56,7 +56,7 @@ PEERS_KEYS = (
 NOT_SERVED = (
     "SaslHandshake|SaslAuthenticate|AddPartitionsToTxn|AddOffsetsToTxn|EndTxn|WriteTxnMarkers|TxnOffsetCommit|"
     "DescribeTransactions|ListTransactions|(Describe|Create|Delete)Acls|(Create|Renew|Expire|Describe)DelegationToken|"
-    "(Describe|Alter)UserScramCredentials|DescribeQuorum|UpdateFeatures|Unregister(Broker|Controller)|(Add|Remove)RaftVoter|"
+    "(Describe|Alter)UserScramCredentials|Unregister(Broker|Controller)|(Add|Remove)RaftVoter|"
     r"ConsumerGroup\w+|(Initialize|Read|Write|Delete|Describe|Alter)?Share\w+|StreamsGroup\w+"
 )
 
@@ -100,7 +100,21 @@ RULES = [
         "features stay at zero or absent",
         "design §5: features in ApiVersions stay at 0 or absent until the thing is served",
         "features describe",
-        r"^Feature: .*",
+        r"^Feature: (?!metadata\.version).*",
+    ),
+    Rule(
+        "epochs of features count from 1",
+        "Kafka counts all records of its metadata",
+        "features describe",
+        r"Epoch: \d+$",
+        "Epoch: N",
+    ),
+    Rule(
+        "the quorum has no log",
+        "design §5: single-node leader semantics (metadata is rows, which nobody fetches)",
+        "metadata-quorum",
+        r"^1\s+\S{22}\s+\d+\s+0\s+\d+\s+\d+\s+Leader\s*$",
+        "1 FOLDER OFFSET 0 TIME TIME Leader",
     ),
     Rule(
         "only what is served is advertised",

@@ -48,7 +48,7 @@ class Command:
     def words(self, stage: Stage) -> list[str]:
         words = [word.replace("FILES/", f"{stage.files}/") for word in shlex.split(self.line)[1:]]
         server = ["--bootstrap-server", stage.broker.bootstrap]
-        return [*server, *words] if self.tool == "features" else [*words, *server]
+        return [*server, *words] if self.tool in ("features", "metadata-quorum") else [*words, *server]
 
 
 @dataclass(frozen=True)
@@ -216,6 +216,9 @@ CONFIGS = [
     changes("configs --alter --entity-type brokers --entity-name 1 --add-config message.max.bytes=-1"),
     reads("configs --describe --entity-type brokers --entity-name 9"),
     reads("configs --describe --entity-type broker-loggers --entity-name 9"),
+    changes("configs --alter --entity-type broker-loggers --entity-name 1 --add-config root=loud"),
+    changes("configs --alter --entity-type broker-loggers --entity-name 1 --add-config no.such=INFO"),
+    changes("configs --alter --entity-type broker-loggers --entity-name 1 --delete-config root"),
     changes("configs --alter --entity-type groups --entity-name workers --add-config consumer.session.timeout.ms=50000"),
     reads("configs --describe --entity-type groups --entity-name workers"),
     reads("configs --describe --entity-type groups --entity-name workers --all"),
@@ -386,6 +389,15 @@ CLUSTER = [
     reads("cluster cluster-id"),
     reads("cluster list-endpoints"),
     reads("features describe"),
+    changes("features upgrade --feature metadata.version=33"),
+    changes("features upgrade --feature metadata.version=34"),
+    changes("features upgrade --feature no.such=1"),
+    changes("features downgrade --feature metadata.version=32"),
+    changes("features downgrade --feature metadata.version=30 --unsafe"),
+    changes("features downgrade --feature metadata.version=33 --dry-run"),
+    changes("features disable --feature metadata.version"),
+    changes("features disable --feature no.such"),
+    reads("metadata-quorum describe --replication"),
     reads("broker-api-versions"),
     changes("leader-election --election-type preferred --topic placed --partition 0"),
     changes("leader-election --election-type unclean --topic placed --partition 1"),
