@@ -26,12 +26,25 @@ pub enum ConfigResource {
 pub struct ConfigEntry {
     /// The key.
     pub name: String,
-    /// Its value; `None` for one that the broker keeps to itself.
+    /// Its value; `None` when it has none, or the broker keeps it to itself.
     pub value: Option<String>,
     /// Where the value comes from, by Kafka's number: 1 is the topic itself, 5 the default.
     pub source: i8,
     /// Whether it can't be changed.
     pub read_only: bool,
+    /// Whether the broker keeps the value to itself.
+    pub sensitive: bool,
+}
+
+impl ConfigEntry {
+    /// What people read of the value.
+    pub fn shown(&self) -> &str {
+        match &self.value {
+            Some(value) => value,
+            None if self.sensitive => "[hidden]",
+            None => "[not set]",
+        }
+    }
 }
 
 /// A change of one key.
@@ -111,6 +124,7 @@ impl Client {
                 value: entry.value.map(|value| value.to_string()),
                 source: entry.config_source,
                 read_only: entry.read_only,
+                sensitive: entry.is_sensitive,
             }));
         }
         entries.sort_by(|a, b| a.name.cmp(&b.name));

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use super::OutputFormat;
 use super::target::Target;
 use crate::console;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::table::plain;
 
 /// How long a broker may take to show a change that it has acknowledged. Reached: what it shows is
@@ -47,6 +47,21 @@ pub(super) async fn alter(
         Ok(entries) => by_name(entries),
         Err(error) => return Err(explain_resource(target, client, resource, &error).await),
     };
+    // Kafka takes nothing away, and says that it did.
+    let scope = scope_of(resource);
+    let is_unknown = |change: &&ConfigChange| {
+        change.value.is_none()
+            && !before.contains_key(&change.name)
+            && key(scope, &change.name).is_none()
+    };
+    if let Some(change) = changes.iter().find(is_unknown) {
+        let message = format!("{resource} has no key {}", change.name);
+        let failure = Failure::new(Exit::Failed, "unknown_key", message);
+        return Err(match suggest(scope, &change.name) {
+            Some(near) => failure.hint(format!("did you mean {near}?")),
+            None => failure,
+        });
+    }
     if let Err(error) = client.alter_configs(resource, changes, dry_run).await {
         let failure = explain_resource(target, client, resource, &error).await;
         return Err(with_suggestions(failure, resource, changes, &error));
@@ -162,7 +177,7 @@ fn entry_text(entry: Option<&ConfigEntry>) -> String {
     match entry {
         None => "not set".to_owned(),
         Some(entry) => {
-            let value = plain(entry.value.as_deref().unwrap_or("[hidden]"));
+            let value = plain(entry.shown());
             format!("{value} ({})", source_name(entry.source))
         }
     }
@@ -218,6 +233,10 @@ pub(super) async fn explain_resource(
 ) -> Failure {
     match resource {
         ConfigResource::Topic(name) => target.explain_topic(client, name, error).await,
+        ConfigResource::Broker(id) if error.code() == Some(ErrorCode::BROKER_NOT_AVAILABLE) => {
+            Failure::new(Exit::Failed, "unknown_broker", format!("there is no broker {id}"))
+                .hint("list: strandline cluster info")
+        }
         _ => target.explain(error),
     }
 }

@@ -126,8 +126,11 @@ fn block_on(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failu
     }
 }
 
-/// Ends a command about several things: each failure on its own lines, and exit code 1 if any.
+/// Ends a command about several things: each failure on its own lines, and exit code 1 if any; 3 if
+/// none was reached.
 fn finish(mut failures: Vec<Failure>, format: OutputFormat) -> Result<(), Failure> {
+    let unreachable = failures.iter().all(|failure| failure.exit == Exit::Unreachable);
+    let exit = if unreachable { Exit::Unreachable } else { Exit::Failed };
     let Some(last) = failures.pop() else { return Ok(()) };
     for failure in failures {
         console::say(&match format {
@@ -135,7 +138,7 @@ fn finish(mut failures: Vec<Failure>, format: OutputFormat) -> Result<(), Failur
             OutputFormat::Json => failure.to_json(),
         });
     }
-    Err(Failure { exit: Exit::Failed, ..last })
+    Err(Failure { exit, ..last })
 }
 
 #[cfg(test)]
@@ -147,6 +150,18 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_can_be_tried_again_is_told_by_the_exit_code() {
+        let failure = |exit| Failure::new(exit, "test", "failed");
+        let exit = |failures: &[Exit]| {
+            let failures = failures.iter().map(|exit| failure(*exit)).collect();
+            finish(failures, OutputFormat::Text).map_err(|failure| failure.exit)
+        };
+        assert_eq!(exit(&[]), Ok(()));
+        assert_eq!(exit(&[Exit::Unreachable, Exit::Unreachable]), Err(Exit::Unreachable));
+        assert_eq!(exit(&[Exit::Failed, Exit::Unreachable]), Err(Exit::Failed));
     }
 
     #[test]

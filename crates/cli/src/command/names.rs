@@ -59,7 +59,7 @@ impl Names {
         }
         let mut selected: Vec<&str> = Vec::new();
         for pattern in &self.names {
-            let regex = Regex::new(&format!("^(?:{pattern})$"))
+            let regex = Regex::new(&format!("^(?s:{pattern})$"))
                 .map_err(|error| Failure::usage(format!("-r {pattern}: {error}")))?;
             let before = selected.len();
             selected.extend(known.iter().filter(|name| regex.is_match(name)).copied());

@@ -74,7 +74,7 @@ impl Get {
 }
 
 fn text(entry: &ConfigEntry) -> String {
-    let value = plain(entry.value.as_deref().unwrap_or("[hidden]"));
+    let value = plain(entry.shown());
     format!("{}={value}  ({})", plain(&entry.name), source_name(entry.source))
 }
 
@@ -84,5 +84,6 @@ fn json(entry: &ConfigEntry) -> serde_json::Value {
         "value": entry.value,
         "source": source_name(entry.source),
         "read_only": entry.read_only,
+        "sensitive": entry.sensitive,
     })
 }

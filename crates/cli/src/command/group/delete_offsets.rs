@@ -1,13 +1,14 @@
 //! `strandline group delete-offsets`.
 
 use clap::Args;
+use strandline_client::CommittedOffset;
 
 use super::{explain_group, failures};
 use crate::command::place::TopicPartitions;
 use crate::command::target::Target;
 use crate::command::{OutputFormat, finish};
 use crate::console;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::format::counted;
 
 /// Forgets what a group committed for topics.
@@ -42,6 +43,16 @@ impl DeleteOffsets {
         let mut client = target.connect().await?;
         let committed = client.committed(&self.name).await;
         let committed = committed.map_err(|error| target.explain(&error))?;
+        let mut failed: Vec<Failure> = Vec::new();
+        for asked in &self.topics {
+            let is_asked = |one: &CommittedOffset| asked.includes(&one.topic, one.partition);
+            if !committed.iter().any(is_asked) {
+                let message = format!("{}: has no offsets of {}", self.name, asked.topic);
+                let failure = Failure::new(Exit::Failed, "no_offsets", message);
+                let hint = format!("what it has: strandline group describe {}", self.name);
+                failed.push(failure.hint(hint));
+            }
+        }
         // What was committed is forgotten even when the topic itself is gone.
         let places = committed.into_iter().map(|offset| (offset.topic, offset.partition));
         let partitions: Vec<(String, i32)> = places
@@ -55,8 +66,7 @@ impl DeleteOffsets {
                 let known = known.iter().map(|group| group.id.as_str());
                 return Err(super::unknown_group(&self.name, known));
             }
-            self.show(&[]);
-            return Ok(());
+            return finish(failed, self.format);
         }
         let outcomes = match client.delete_offsets(&self.name, &partitions).await {
             Ok(outcomes) => outcomes,
@@ -69,14 +79,15 @@ impl DeleteOffsets {
             .map(|outcome| (outcome.topic.clone(), outcome.partition, outcome.result.is_ok()))
             .collect();
         self.show(&done);
-        finish(failures(target, &self.name, outcomes), self.format)
+        failed.extend(failures(target, &self.name, outcomes));
+        finish(failed, self.format)
     }
 
     fn show(&self, outcomes: &[(String, i32, bool)]) {
         match self.format {
             OutputFormat::Text => {
                 let done = outcomes.iter().filter(|(_, _, deleted)| *deleted).count();
-                if done == 0 && !outcomes.is_empty() {
+                if done == 0 {
                     return;
                 }
                 let done = counted(done as u64, "partition");

@@ -12,6 +12,18 @@ use crate::format::span;
 use crate::progress::Progress;
 use crate::table::{Align, Table};
 
+/// The states that groups of any type have.
+const STATES: [&str; 8] = [
+    "Empty",
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Assigning",
+    "Reconciling",
+    "Stable",
+    "NotReady",
+    "Dead",
+];
+
 /// Lists groups.
 #[derive(Debug, Args)]
 #[command(
@@ -23,10 +35,12 @@ pub(crate) struct List {
     #[arg(long)]
     lag: bool,
     /// Only groups in this state: Empty, Stable, PreparingRebalance, ...
-    #[arg(long, value_name = "STATE")]
+    #[arg(long, value_name = "STATE", ignore_case = true, hide_possible_values = true,
+          value_parser = STATES)]
     state: Option<String>,
     /// Only groups of this type: classic, consumer, share, streams.
-    #[arg(long = "type", value_name = "TYPE")]
+    #[arg(long = "type", value_name = "TYPE", ignore_case = true, hide_possible_values = true,
+          value_parser = ["classic", "consumer", "share", "streams"])]
     kind: Option<String>,
     /// How to print.
     #[arg(long, value_enum, default_value_t)]

@@ -26,16 +26,16 @@ use crate::table::{Align, Table};
                   orders:0,2 --yes\n  strandline group seek billing-copy --like billing --yes"
 )]
 #[group(skip)]
+#[command(group = clap::ArgGroup::new("aim").required(true).args(["to", "by", "like"]))]
 pub(crate) struct Seek {
     /// The group. With -t or --like it may be one that is not there yet.
     #[arg(value_name = "GROUP")]
     name: String,
     /// Where to: start, end, 47, +2 (after the start), -3 (before the end), @2026-01-15, @-1h.
-    #[arg(long, value_name = "PLACE", value_parser = point, allow_hyphen_values = true,
-          required_unless_present_any = ["by", "like"], conflicts_with_all = ["by", "like"])]
+    #[arg(long, value_name = "PLACE", value_parser = point, allow_hyphen_values = true)]
     to: Option<OffsetPoint>,
     /// So many records further, or back.
-    #[arg(long, value_name = "COUNT", allow_hyphen_values = true, conflicts_with = "like")]
+    #[arg(long, value_name = "COUNT", allow_hyphen_values = true)]
     by: Option<i64>,
     /// Where another group is.
     #[arg(long, value_name = "GROUP")]

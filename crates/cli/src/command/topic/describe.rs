@@ -93,7 +93,7 @@ impl Describe {
 fn text(described: &Described) -> String {
     let mut text = format!("{}  id {}\n", described.topic.name, described.topic.id);
     for entry in &described.configs {
-        text += &format!("  {}={}\n", entry.name, entry.value.as_deref().unwrap_or("[hidden]"));
+        text += &format!("  {}={}\n", entry.name, entry.shown());
     }
     let mut table = Table::new(&[
         ("PARTITION", Align::Right),
