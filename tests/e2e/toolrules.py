@@ -67,7 +67,9 @@ RULES = [
         "topics --describe --topics-with-overrides",
         r".*Configs: min\.insync\.replicas=1$",
     ),
-    Rule("a cluster-wide minimum of replicas is needless", ONE_REPLICA, "topics", r"(Configs: )min\.insync\.replicas=1,?", r"\1"),
+    Rule(
+        "a cluster-wide minimum of replicas is needless", ONE_REPLICA, "topics", r"(Configs: .*?)min\.insync\.replicas=1(,|$)", r"\1"
+    ),
     Rule("a synonym of that minimum", ONE_REPLICA, "configs", r"DYNAMIC_DEFAULT_BROKER_CONFIG:min\.insync\.replicas=1(, )?"),
     Rule("that minimum for all brokers", ONE_REPLICA, "configs", r"^\s*min\.insync\.replicas=1 sensitive=false synonyms=\{\}$"),
     Rule(
