@@ -21,8 +21,16 @@ pub struct TrustedClock(Option<Trusted>);
 struct Trusted {
     /// What the wall clock says when the monotonic one says zero.
     zero_ms: i64,
-    /// When the wall clock was first found ahead, by the monotonic one.
-    ahead_since: Option<Duration>,
+    /// Since when the wall clock has been ahead.
+    ahead: Option<Ahead>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ahead {
+    /// When that was first seen, by the monotonic clock.
+    since: Duration,
+    /// The least that [`Trusted::zero_ms`] would have been since: only that much was told for an hour.
+    least_ms: i64,
 }
 
 impl TrustedClock {
@@ -33,13 +41,21 @@ impl TrustedClock {
         if let Some(trusted) = &mut self.0
             && zero_ms.saturating_sub(trusted.zero_ms) > JUMP_MS_MIN
         {
-            let since = *trusted.ahead_since.get_or_insert(monotonic);
-            if monotonic.saturating_sub(since) < JUMP_HELD_BACK {
+            let begins = Ahead { since: monotonic, least_ms: zero_ms };
+            let ahead = trusted.ahead.get_or_insert(begins);
+            ahead.least_ms = ahead.least_ms.min(zero_ms);
+            let was_held_back = monotonic.saturating_sub(ahead.since) >= JUMP_HELD_BACK;
+            if was_held_back {
+                trusted.zero_ms = ahead.least_ms;
+                // A later jump, further ahead, has an hour of its own.
+                trusted.ahead = Some(begins);
+            }
+            if !was_held_back || zero_ms.saturating_sub(trusted.zero_ms) > JUMP_MS_MIN {
                 let millis = trusted.zero_ms.saturating_add(elapsed_ms).max(0);
                 return Timestamp::from_millis(millis);
             }
         }
-        self.0 = Some(Trusted { zero_ms, ahead_since: None });
+        self.0 = Some(Trusted { zero_ms, ahead: None });
         wall
     }
 }
@@ -76,6 +92,34 @@ mod tests {
             let monotonic = Duration::from_millis(monotonic.unsigned_abs());
             let now = clock.now(Timestamp::from_millis(wall), monotonic);
             assert_eq!(now, Timestamp::from_millis(believed), "at {monotonic:?}");
+        }
+    }
+
+    #[test]
+    fn a_second_jump_has_an_hour_of_its_own() {
+        const MINUTE: i64 = 60_000;
+        let mut clock = TrustedClock::default();
+        let start = 100 * DAY_MS;
+        // (minutes by the monotonic clock, how far ahead the wall clock is, how much is believed)
+        let looks = [
+            (0, 0, 0),
+            // A machine that slept for two minutes.
+            (1, 2 * MINUTE, 0),
+            (30, 2 * MINUTE, 0),
+            // A year ahead for a moment, just when the hour is over.
+            (60, 365 * DAY_MS, 0),
+            (61, 365 * DAY_MS, 2 * MINUTE),
+            (62, 2 * MINUTE, 2 * MINUTE),
+            // And for good: an hour after it was seen last.
+            (63, 365 * DAY_MS, 2 * MINUTE),
+            (122, 365 * DAY_MS, 2 * MINUTE),
+            (123, 365 * DAY_MS, 365 * DAY_MS),
+        ];
+        for (minutes, ahead, believed) in looks {
+            let passed = minutes * MINUTE;
+            let wall = Timestamp::from_millis(start + passed + ahead);
+            let now = clock.now(wall, Duration::from_millis(passed.unsigned_abs()));
+            assert_eq!(now.as_millis() - start - passed, believed, "after {minutes} minutes");
         }
     }
 }
