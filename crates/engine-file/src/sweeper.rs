@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use strandline_model::{ByteCount, PartitionId};
@@ -14,6 +14,8 @@ use crate::segment::SegmentLog;
 const TURN: ByteCount = ByteCount::mib(64);
 /// How long a segment in use is left alone before it is tried again.
 const PAUSE: Duration = Duration::from_millis(100);
+/// How long a log is left alone of which a segment could not be removed.
+const FAILURE_PAUSE: Duration = Duration::from_secs(30);
 
 /// Where logs are handed to the thread.
 #[derive(Debug)]
@@ -97,22 +99,31 @@ impl ToSweep {
     }
 }
 
-/// The thread. Logs whose segments are in use wait in a list of its own.
+/// The thread. Logs whose segments are in use, or could not be removed, wait in a list of its own.
 pub(crate) fn run(to_sweep: &ToSweep) {
     let mut unfinished = Logs::new();
+    let mut failed_at = BTreeMap::new();
     while let Some(logs) = to_sweep.next((!unfinished.is_empty()).then_some(PAUSE)) {
         unfinished.extend(logs);
-        unfinished.retain(|_, log| {
-            !to_sweep.is_stopped()
-                && match log.remove_dropped(TURN) {
-                    Ok(Removal::Done) => false,
-                    // A log that nobody has open any more is swept when it is opened again.
-                    Ok(Removal::Remaining(_)) => Arc::strong_count(log) > 1,
-                    Err(error) => {
-                        tracing::warn!(%error, log = %log.id(), "dropped segment stays");
-                        false
-                    }
+        unfinished.retain(|key, log| {
+            if to_sweep.is_stopped() {
+                return false;
+            }
+            // A log that nobody has open any more is swept when it is opened again.
+            let is_open = Arc::strong_count(log) > 1;
+            if failed_at.get(key).is_some_and(|at: &Instant| at.elapsed() < FAILURE_PAUSE) {
+                return is_open;
+            }
+            match log.remove_dropped(TURN) {
+                Ok(Removal::Done) => false,
+                Ok(Removal::Remaining(_)) => is_open,
+                Err(error) => {
+                    tracing::warn!(%error, log = %log.id(), "dropped segment stays, and is tried again");
+                    failed_at.insert(*key, Instant::now());
+                    is_open
                 }
+            }
         });
+        failed_at.retain(|key, _| unfinished.contains_key(key));
     }
 }

@@ -52,10 +52,13 @@ impl SegmentLog {
     }
 
     /// Removes up to `budget` bytes of dropped segments, oldest first; says what is left. Blocks.
+    ///
+    /// One that can't be removed keeps no other: its error is told when the turn is over.
     pub(crate) fn remove_dropped(&self, budget: ByteCount) -> Result<Removal, StorageError> {
         let mut budget = budget.get().max(1);
         let dropped: Vec<_> = self.state.lock().dropped.iter().map(Arc::clone).collect();
         let mut left = 0;
+        let mut failed = None;
         for segment in dropped {
             let key = segment.key(FileKind::Log);
             // One reference is in the list, one is ours; a third is a reader's on its way to the file.
@@ -63,9 +66,13 @@ impl SegmentLog {
             let step = if is_wanted || budget == 0 {
                 Step::Left(segment.facts().bytes)
             } else {
-                self.store
-                    .remove_step(key, &mut budget)
-                    .map_err(|error| remove_failed(key, error))?
+                match self.store.remove_step(key, &mut budget) {
+                    Ok(step) => step,
+                    Err(error) => {
+                        failed.get_or_insert_with(|| remove_failed(key, error));
+                        continue;
+                    }
+                }
             };
             match step {
                 Step::Gone => {
@@ -78,7 +85,11 @@ impl SegmentLog {
                 }
             }
         }
-        Ok(if left == 0 { Removal::Done } else { Removal::Remaining(ByteCount::new(left)) })
+        match failed {
+            Some(error) => Err(error),
+            None if left == 0 => Ok(Removal::Done),
+            None => Ok(Removal::Remaining(ByteCount::new(left))),
+        }
     }
 }
 

@@ -1,10 +1,11 @@
+use std::io;
 use std::path::Path;
 use std::time::Instant;
 
 use strandline_storage::Removal;
 
 use super::*;
-use crate::disk::RealDisk;
+use crate::disk::{Fault, RealDisk};
 use crate::sweeper::{Sweeper, run};
 
 fn logs(disk: &TestDisk) -> Vec<String> {
@@ -45,6 +46,24 @@ fn dropped_segments_are_unread_at_once_and_removed_in_steps() {
     assert_eq!(logs(&disk).len(), before.len() - 2);
     assert_eq!(log.remove_dropped(budget).unwrap(), Removal::Done);
     assert_eq!(read_all(&log, start.get()), bytes_of(&singles(start.get(), 40 - start.get())));
+}
+
+#[test]
+fn a_segment_that_can_not_be_removed_keeps_no_other_and_goes_later() {
+    let disk = TestDisk::new();
+    let log = open_empty(&store_on(&disk));
+    append(&log, &singles(0, 40));
+    let before = log.chunks();
+    log.drop_below(before[3].base_offset);
+    disk.inject(
+        "00000000000000000000.log",
+        0,
+        Fault::Open { kind: io::ErrorKind::PermissionDenied },
+    );
+    log.remove_dropped(ByteCount::mib(1)).unwrap_err();
+    assert_eq!(logs(&disk).len(), before.len() - 2, "the oldest is there, those behind it are not");
+    until_done(|| log.remove_dropped(ByteCount::mib(1)).unwrap());
+    assert_eq!(logs(&disk).len(), before.len() - 3);
 }
 
 #[test]
