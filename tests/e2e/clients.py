@@ -10,6 +10,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 OFFSET_BEGINNING = -2
 
+# A whole ApiVersions request (v0), for tests that speak to a socket.
+API_VERSIONS = bytes([0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 7, 255, 255])
+
 # A broker that a test has stopped is not worth a line a second.
 QUIET = {"log_level": 2}
 
@@ -36,6 +39,16 @@ def create_topic(bootstrap: str, name: str, partitions: int = 1, **config: objec
     settings = {key.replace("_", "."): str(value) for key, value in config.items()}
     topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=settings)
     admin(bootstrap).create_topics([topic])[name].result(timeout=20)
+
+
+def created_topic(bootstrap: str, name: str) -> bool:
+    """Whether the name was free. Apache Kafka frees that of a deleted topic a little later than its answer says."""
+    try:
+        create_topic(bootstrap, name)
+        return True
+    except KafkaException as error:
+        assert error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
+        return False
 
 
 def delete_topic(bootstrap: str, name: str) -> None:

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 from broker import Strandline
-from clients import Record, consume, create_topic, produce
+from clients import API_VERSIONS, Record, consume, create_topic, produce
 from deadline import wait_until
 
 pytestmark = pytest.mark.strandline
 
 MEMORY_MAX_MIB = 256
-API_VERSIONS = bytes([0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 7, 255, 255])
 GIBIBYTES = (2**31 - 1).to_bytes(4, "big")
 HTTP = b"GET / HTTP/1.1\r\n\r\n"
 ENDLESS_ARRAY = bytes([0, 0, 0, 22, 0, 0, 0, 3, 0, 0, 0, 1, 255, 255, 255, 255, 255, 255, 0, 0, 3, 232]) + GIBIBYTES

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from broker import BINARY, Strandline
-from clients import QUIET, Record, admin, consume, create_topic, delete_topic, produce, topic_names
+from clients import API_VERSIONS, QUIET, Record, admin, consume, create_topic, delete_topic, produce, topic_names
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 from deadline import wait_until
@@ -78,10 +78,9 @@ def test_sigterm_ends_in_order_and_the_next_start_is_clean(make_broker: Make, to
 def peer_that_takes_no_answers(broker: Strandline) -> socket.socket:
     """Asks until the broker reads no more, since its answers have nowhere to go."""
     peer = socket.create_connection(("127.0.0.1", broker.port), timeout=1)
-    api_versions = bytes([0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 7, 255, 255])
     try:
         while True:
-            peer.sendall(api_versions * 1000)
+            peer.sendall(API_VERSIONS * 1000)
     except TimeoutError:
         return peer
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from broker import Broker
-from clients import QUIET, Record, admin, bounds, consume, create_topic, delete_topic, produce, topic_names
+from clients import QUIET, Record, admin, bounds, consume, create_topic, created_topic, delete_topic, produce, topic_names
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import ConfigResource, ConfigSource, NewTopic, ResourceType
 from deadline import wait_until
@@ -103,22 +103,12 @@ def test_a_producer_goes_on_in_the_topic_that_took_the_name(broker: Broker, topi
     delete_topic(broker.bootstrap, topic)
     until = sent + 50
     produce_until("it goes on meanwhile", lambda: sent >= until or len(producer) >= 100)
-    wait_until("the name is free", lambda: was_created(broker, topic))
+    wait_until("the name is free", lambda: created_topic(broker.bootstrap, topic))
     since = sent
     produce_until("it writes to the new one", lambda: bool(acknowledged) and acknowledged[-1] > since + 100)
     assert producer.flush(30) == 0
     found = {int(record.value) for record in consume(broker.bootstrap, topic)}
     assert {number for number in acknowledged if number >= since} <= found
-
-
-def was_created(broker: Broker, name: str) -> bool:
-    """Apache Kafka frees a name a little later than its answer says."""
-    try:
-        create_topic(broker.bootstrap, name)
-        return True
-    except KafkaException as error:
-        assert error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
-        return False
 
 
 def test_hundreds_of_topics_with_records_go_in_one_request(broker: Broker, topic_name: str) -> None:
