@@ -181,24 +181,19 @@ async fn clients(State(status): State<Arc<dyn Status>>) -> Json<Vec<Client>> {
 /// What stands behind the question mark, in order; a name may come twice.
 type Asked = Query<Vec<(String, String)>>;
 
-async fn retention(
-    State(status): State<Arc<dyn Status>>,
-    Path(name): Path<String>,
-    Query(asked): Asked,
-) -> Response {
-    let simulated = retention::simulated(asked);
-    let found = simulated.and_then(|simulated| status.retention(&name, &simulated));
-    retention::answer(&name, found, View::Retention)
+async fn retention(status: State<Arc<dyn Status>>, name: Path<String>, asked: Asked) -> Response {
+    kept(&status, &name, asked, View::Retention)
 }
 
-async fn segments(
-    State(status): State<Arc<dyn Status>>,
-    Path(name): Path<String>,
-    Query(asked): Asked,
-) -> Response {
+async fn segments(status: State<Arc<dyn Status>>, name: Path<String>, asked: Asked) -> Response {
+    kept(&status, &name, asked, View::Segments)
+}
+
+/// What is kept of a topic, as it is or as if it were configured otherwise.
+fn kept(status: &Arc<dyn Status>, name: &str, Query(asked): Asked, view: View) -> Response {
     let simulated = retention::simulated(asked);
-    let found = simulated.and_then(|simulated| status.retention(&name, &simulated));
-    retention::answer(&name, found, View::Segments)
+    let found = simulated.and_then(|simulated| status.retention(name, &simulated));
+    retention::answer(name, found, view)
 }
 
 async fn with_fixed_headers(mut response: Response) -> Response {
