@@ -139,35 +139,35 @@ fn told(frame: &[u8]) -> Option<usize> {
 
 /// How many topics the settings are told of.
 fn described(frame: &[u8]) -> Option<usize> {
-    let mut r = Reader::new(frame);
-    r.i32()?;
-    r.i32()?;
-    let mut well = 0;
-    for _ in 0..r.length(false)? {
-        well += usize::from(resource(&mut r)?);
+    answered_well(frame, |r| {
         for _ in 0..r.length(false)? {
             r.string(false)?;
             r.string(false)?;
             r.take(3)?;
-            let synonyms = r.length(false)?;
-            for _ in 0..synonyms {
+            for _ in 0..r.length(false)? {
                 r.string(false)?;
                 r.string(false)?;
                 r.i8()?;
             }
         }
-    }
-    Some(well)
+        Some(())
+    })
 }
 
 /// How many topics were changed.
 fn altered(frame: &[u8]) -> Option<usize> {
+    answered_well(frame, |_| Some(()))
+}
+
+/// How many things that have settings are answered without an error; `skip` reads what follows each.
+fn answered_well(frame: &[u8], skip: fn(&mut Reader<'_>) -> Option<()>) -> Option<usize> {
     let mut r = Reader::new(frame);
     r.i32()?;
     r.i32()?;
     let mut well = 0;
     for _ in 0..r.length(false)? {
         well += usize::from(resource(&mut r)?);
+        skip(&mut r)?;
     }
     Some(well)
 }
