@@ -143,7 +143,10 @@ impl Consume {
             return Err(ClientError::Broker {
                 subject: format!("{topic}-{missing}"),
                 code: ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
-                message: Some(format!("the topic has {}", partition_count(found.partitions.len()))),
+                message: Some(format!(
+                    "the topic has {}",
+                    counted(found.partitions.len() as u64, "partition")
+                )),
             });
         }
         let mut cursors = Vec::new();
@@ -255,10 +258,6 @@ impl Printer {
         }
         console::data(&out);
     }
-}
-
-fn partition_count(count: usize) -> String {
-    counted(count as u64, "partition")
 }
 
 async fn cursor(

@@ -39,11 +39,10 @@ pub(super) fn tell_notices(plan: &Plan) {
 /// What the start found, and what a person should look at before records come.
 pub(super) fn tell_start(report: Option<&str>, broker: &Broker) {
     let Some(report) = report else { return };
-    let topics = broker.topics().len();
+    let topics = broker.topic_count();
     let s = if topics == 1 { "" } else { "s" };
     tell(&format!("{report}; {topics} topic{s} in all"));
-    let free = broker.space().into_iter().find(|(engine, _)| engine == "file");
-    let Some(free) = free.and_then(|(_, space)| space.free) else { return };
+    let Some(free) = free_space(broker) else { return };
     if free < FREE_MIN {
         let warning = match free.get() {
             0 => "the data folder's disk is full: records are refused until there is room",
@@ -124,11 +123,15 @@ fn how_kept(plan: &Plan, broker: &Broker) -> String {
             "file engine, fsync never: power loss takes recent records".to_owned()
         }
     };
-    let free = broker.space().into_iter().find(|(engine, _)| engine == "file");
-    match free.and_then(|(_, space)| space.free) {
+    match free_space(broker) {
         Some(free) => format!("{policy}, {} free", roughly(free)),
         None => policy,
     }
+}
+
+/// What the data folder's disk has free for records.
+fn free_space(broker: &Broker) -> Option<ByteCount> {
+    broker.space().into_iter().find(|(engine, _)| engine == "file")?.1.free
 }
 
 /// Bytes for people.
