@@ -31,12 +31,13 @@ use suite::{BrokerFor, LANES, Lane, Tools};
 use table::{Stamp, Table};
 
 const USAGE: &str =
-    "usage: cargo xtask conformance [LANE ...] [--fast] [--twice] [--only PATTERN] [--record]
+    "usage: cargo xtask conformance [LANE ...] [--fast] [--unmarked] [--twice] [--only PATTERN] [--record]
        cargo xtask conformance --crash
 
   LANE            python, go, rust, java, java-apps; all without
   --fast          what CI runs at each change; nothing that is marked
-  --twice         everything two times; of two results the worse one counts
+  --unmarked      nothing that waits for a capability to come
+  --twice         two rounds, the second without what is marked; of two results the worse one counts
   --only PATTERN  only ids like this (`*` stands for any text): 'kgo/Test*ETL*'
   --crash         instead of the lanes: chains of groups whose every record is counted, while the
                   broker is killed and restarted every 8 s
@@ -80,6 +81,7 @@ fn options(words: &[&str]) -> anyhow::Result<Options> {
     while let Some(&word) = words.next() {
         match word {
             "--fast" => options.choice.fast = true,
+            "--unmarked" => options.choice.unmarked = true,
             "--twice" => options.twice = true,
             "--record" => options.record = true,
             "--crash" => options.crash = true,
@@ -94,7 +96,8 @@ fn options(words: &[&str]) -> anyhow::Result<Options> {
         }
     }
     let Options { choice, twice, record, crash } = &options;
-    let narrows = choice.fast || choice.only.is_some() || !choice.lanes.is_empty();
+    let narrows =
+        choice.fast || choice.unmarked || choice.only.is_some() || !choice.lanes.is_empty();
     if *crash && (narrows || *twice || *record) {
         bail!("--crash stands alone\n{USAGE}");
     }
@@ -110,7 +113,9 @@ fn run_lanes(context: &Context, options: &Options) -> anyhow::Result<bool> {
     let mut faults = Vec::new();
     for round in 1..=if options.twice { 2 } else { 1 } {
         for lane in lanes(&options.choice) {
-            let ids = catalogue.chosen(lane, &options.choice);
+            let mut choice = options.choice.clone();
+            choice.unmarked |= round > 1;
+            let ids = catalogue.chosen(lane, &choice);
             if ids.is_empty() {
                 continue;
             }

@@ -70,6 +70,8 @@ pub(super) struct Choice {
     pub(super) lanes: Vec<&'static str>,
     /// Only what runs at each change, and nothing that is marked.
     pub(super) fast: bool,
+    /// Nothing that is marked.
+    pub(super) unmarked: bool,
     /// Only ids of this pattern.
     pub(super) only: Option<String>,
 }
@@ -144,8 +146,11 @@ impl Catalogue {
     pub(super) fn chosen(&self, lane: &Lane, choice: &Choice) -> Vec<&Id> {
         let ids = self.ids.iter().filter(|id| {
             let here = lane_of(id.suite).is_some_and(|known| known.name == lane.name);
-            let fast = !choice.fast || (self.is_fast(&id.full) && id.mark.is_none());
-            here && fast && choice.only.as_deref().is_none_or(|only| matches(only, &id.full))
+            let fast = !choice.fast || self.is_fast(&id.full);
+            let waits = (choice.fast || choice.unmarked) && id.mark.is_some();
+            here && fast
+                && !waits
+                && choice.only.as_deref().is_none_or(|only| matches(only, &id.full))
         });
         ids.collect()
     }
@@ -198,6 +203,8 @@ mod tests {
             read.chosen(lane, choice).iter().map(|id| id.full.clone()).collect::<Vec<_>>()
         };
         assert_eq!(names(&choice), ["kgo/TestA"]);
+        let unmarked = Choice { unmarked: true, ..Choice::default() };
+        assert_eq!(names(&unmarked), ["kgo/TestA", "kgo/TestC"]);
         let only = Choice { only: Some("*TestB*".to_owned()), ..Choice::default() };
         assert_eq!(names(&only), ["kgo/TestB/x#01"]);
     }
