@@ -126,6 +126,8 @@ pub struct StorageStats {
     pub engine: &'static str,
     /// Bytes that it occupies.
     pub used: ByteCount,
+    /// Bytes of dropped chunks that are still there.
+    pub dropped: ByteCount,
     /// Bytes that may still be written; `None` when the engine can't know.
     pub free: Option<ByteCount>,
     /// Syncs of its journal; `None` when it has none.

@@ -105,7 +105,7 @@ impl FileEngine {
             config,
         });
         let committer = Committer::new(Arc::clone(&shared), writer);
-        let for_checkpoints = Arc::clone(&shared);
+        let (for_checkpoints, for_sweeping) = (Arc::clone(&shared), Arc::clone(&shared));
         // The folder stays locked for as long as one of them may write.
         let (for_commit, for_sweep, for_checkpoint) = (Arc::clone(&lock), Arc::clone(&lock), lock);
         // The order in which they are joined: whoever asks before whoever answers.
@@ -122,8 +122,8 @@ impl FileEngine {
             drop(for_commit);
         })?);
         threads.push(spawn("sweep", move || {
-            sweeper::run(&to_sweep);
-            drop(for_sweep);
+            sweeper::run(&to_sweep, &*for_sweeping);
+            drop((for_sweeping, for_sweep));
         })?);
         let running =
             Arc::new(Running { shared: Arc::clone(&shared), threads: Mutex::new(threads) });
@@ -169,6 +169,11 @@ impl Shared {
     /// Waits until nobody opens or removes a log, and keeps others from it.
     pub(crate) async fn turn(&self) -> Turn {
         Arc::new(Arc::clone(&self.opening).lock_owned().await)
+    }
+
+    /// The same, unless somebody opens or removes a log now.
+    pub(crate) fn try_turn(&self) -> Option<Turn> {
+        Arc::clone(&self.opening).try_lock_owned().ok().map(Arc::new)
     }
 
     /// Fails once the engine is closed or has failed.

@@ -23,6 +23,7 @@ mod config;
 pub mod disk;
 mod engine;
 mod journal;
+mod leftovers;
 mod live;
 mod log;
 mod meta;

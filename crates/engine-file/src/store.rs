@@ -140,6 +140,7 @@ impl LogStore for FileEngine {
         let used = shared.segment_bytes() + shared.queue.live_bytes();
         Space {
             used: ByteCount::new(used),
+            dropped: ByteCount::new(shared.dropped_bytes()),
             free: shared.space.free(),
             reserve: shared.config.reserve,
         }
@@ -158,6 +159,14 @@ impl Shared {
         let closed = self.rows.read().segment_bytes(|id| !is_live(id));
         let open = live.iter().flat_map(|log| log.segments.facts()).map(|facts| facts.bytes);
         closed + open.sum::<u64>()
+    }
+
+    /// Bytes of dropped segments that are still there.
+    fn dropped_bytes(&self) -> u64 {
+        let live = self.logs.all_live();
+        let is_live = |id| live.binary_search_by_key(&id, |log| log.id).is_ok();
+        let open = live.iter().map(|log| log.segments.dropped_bytes()).sum::<u64>();
+        open + self.sweeper.left_bytes(|id| !is_live(id))
     }
 
     fn known(&self, id: PartitionId) -> Known {

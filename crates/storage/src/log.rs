@@ -279,6 +279,9 @@ pub struct Finding {
 pub struct Space {
     /// Bytes that the engine occupies.
     pub used: ByteCount,
+    /// Bytes of dropped chunks that are still there, beside `used`: somebody reads them, or their
+    /// removal is under way.
+    pub dropped: ByteCount,
     /// Bytes that may still be written; `None` when the engine can't know.
     pub free: Option<ByteCount>,
     /// Bytes below which appends are refused, so that metadata and removals still fit.

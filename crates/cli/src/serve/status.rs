@@ -284,6 +284,7 @@ fn storage(broker: &Broker) -> Vec<StorageStats> {
             Some(StorageStats {
                 engine: known(&name)?.name(),
                 used: space.used,
+                dropped: space.dropped,
                 free: space.free,
                 fsync: None,
                 errors: Vec::new(),

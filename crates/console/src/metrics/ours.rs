@@ -127,6 +127,9 @@ fn encode_partitions(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {
 fn encode_storage(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {
     let used = now.storage.iter().map(|store| ([("engine", store.engine)], store.used.get()));
     to.gauges("strandline_storage_used_bytes", "Bytes that the engine occupies", used)?;
+    let dropped = now.storage.iter().map(|store| ([("engine", store.engine)], store.dropped.get()));
+    let help = "Bytes of dropped segments that are still there";
+    to.gauges("strandline_storage_dropped_bytes", help, dropped)?;
     let free = now.storage.iter().filter_map(|store| Some((store.engine, store.free?.get())));
     let free = free.map(|(engine, bytes)| ([("engine", engine)], bytes));
     to.gauges("strandline_disk_free_bytes", "Bytes that may still be written", free)?;

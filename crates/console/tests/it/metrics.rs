@@ -58,6 +58,7 @@ async fn busy() -> Running {
         now.storage = vec![StorageStats {
             engine: "file",
             used: ByteCount::kib(1),
+            dropped: ByteCount::new(300),
             free: Some(ByteCount::gib(1)),
             fsync: Some(durations),
             errors: vec![("append", 1)],
@@ -114,6 +115,7 @@ async fn every_scraper_reads_the_plain_format() {
         r#"strandline_partition_log_end_offset{topic="orders",partition="1"} 25"#,
         r#"strandline_partition_high_watermark{topic="orders",partition="1"} 20"#,
         r#"strandline_storage_used_bytes{engine="file"} 1024"#,
+        r#"strandline_storage_dropped_bytes{engine="file"} 300"#,
         r#"strandline_disk_free_bytes{engine="file"} 1073741824"#,
         r#"strandline_fsync_duration_seconds_count{engine="file"} 7"#,
         r#"strandline_storage_errors_total{engine="file",op="append"} 1"#,

@@ -50,6 +50,38 @@ fn verdict(
     }
 }
 
+/// The files of a closed log that its facts do not name.
+#[derive(Debug)]
+pub(super) struct Leftovers {
+    /// Segments; their indexes go with them.
+    pub(super) segments: Vec<FileKey>,
+    /// Indexes without a segment.
+    pub(super) orphans: Vec<FileKey>,
+}
+
+impl Leftovers {
+    /// Of what was found; `None` when a segment of `facts` was not, and all is evidence.
+    pub(super) fn of(found: Vec<FileKey>, facts: &[SegmentFacts], end: Offset) -> Option<Self> {
+        let known: BTreeSet<Offset> = facts.iter().map(|facts| facts.base_offset).collect();
+        let logs = found.iter().filter(|key| key.kind == FileKind::Log);
+        let found_logs: BTreeSet<Offset> = logs.map(|key| key.base_offset).collect();
+        if !known.is_subset(&found_logs) {
+            return None;
+        }
+        let mut leftovers = Self { segments: Vec::new(), orphans: Vec::new() };
+        for key in found {
+            match verdict(&known, &found_logs, end, key.base_offset, key.kind) {
+                Verdict::RemoveOrphan => leftovers.orphans.push(key),
+                Verdict::Dropped | Verdict::Remove if key.kind == FileKind::Log => {
+                    leftovers.segments.push(key);
+                }
+                Verdict::Keep | Verdict::Dropped | Verdict::Remove => {}
+            }
+        }
+        Some(leftovers)
+    }
+}
+
 /// What becomes of bytes and files beyond what the facts say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Beyond {

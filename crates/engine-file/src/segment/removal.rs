@@ -9,8 +9,10 @@ use std::sync::Arc;
 use strandline_model::{ByteCount, Offset, PartitionId};
 use strandline_storage::{Removal, StorageError};
 
+use super::SegmentFacts;
 use super::log::SegmentLog;
 use super::name::{FileKey, FileKind, LOGS, partition_dir, topic_dir};
+use super::recover::Leftovers;
 use super::store::SegmentStore;
 use crate::disk::{DiskFile, OpenMode};
 
@@ -24,6 +26,12 @@ enum Step {
 }
 
 impl SegmentLog {
+    /// Bytes of dropped segments whose files are still there.
+    pub(crate) fn dropped_bytes(&self) -> u64 {
+        let dropped: Vec<_> = self.state.lock().dropped.iter().map(Arc::clone).collect();
+        dropped.iter().map(|segment| segment.facts().bytes).sum()
+    }
+
     /// Drops the segments that lie wholly below `log_start`: no later read finds them. Says how many.
     ///
     /// Their files go by [`remove_dropped`](Self::remove_dropped). The caller has made the new log
@@ -130,6 +138,44 @@ impl SegmentStore {
         self.remove_copies(id)?;
         self.remove_dirs(id)?;
         Ok(Removal::Done)
+    }
+
+    /// Removes up to `budget` bytes of what [`open`](Self::open) would find beside `facts`, of a log that
+    /// nobody has open or opens meanwhile. Blocks.
+    ///
+    /// Idempotent and resumable. One file that can't be removed keeps no other. A log that misses a
+    /// segment of `facts` is left as it is.
+    pub(crate) fn remove_leftovers(
+        &self,
+        id: PartitionId,
+        facts: &[SegmentFacts],
+        end: Offset,
+        budget: ByteCount,
+    ) -> Result<Removal, StorageError> {
+        let mut budget = budget.get().max(1);
+        let mut left = 0;
+        let Some(leftovers) = Leftovers::of(self.files_of(id)?, facts, end) else {
+            return Ok(Removal::Done);
+        };
+        let mut failed = None;
+        for key in leftovers.segments {
+            match self.remove_step(key, &mut budget) {
+                Ok(Step::Gone) => {}
+                Ok(Step::Left(bytes)) => left += bytes.max(1),
+                Err(error) => {
+                    failed.get_or_insert_with(|| remove_failed(key, error));
+                }
+            }
+        }
+        for key in leftovers.orphans {
+            self.remove_file(key).map_err(|error| remove_failed(key, error))?;
+        }
+        self.remove_copies(id)?;
+        match failed {
+            Some(error) => Err(error),
+            None if left == 0 => Ok(Removal::Done),
+            None => Ok(Removal::Remaining(ByteCount::new(left))),
+        }
     }
 
     /// Makes it durable that [`remove_some`](Self::remove_some) was `Done`, for a log that nothing but

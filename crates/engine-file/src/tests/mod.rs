@@ -4,6 +4,7 @@ mod damage;
 mod direct;
 mod durability;
 mod failure;
+mod leftovers;
 mod panic;
 mod removal;
 mod room;

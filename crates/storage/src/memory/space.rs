@@ -52,6 +52,8 @@ impl Budget {
 
     pub(super) fn space(&self) -> Space {
         let used = ByteCount::new(self.used.load(Ordering::Relaxed));
-        Space { used, free: Some(self.capacity.saturating_sub(used)), reserve: self.reserve }
+        let free = Some(self.capacity.saturating_sub(used));
+        // A dropped chunk's memory goes with it; who reads it has its own.
+        Space { used, dropped: ByteCount::ZERO, free, reserve: self.reserve }
     }
 }

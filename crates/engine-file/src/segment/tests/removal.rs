@@ -6,7 +6,7 @@ use strandline_storage::Removal;
 
 use super::*;
 use crate::disk::{Fault, RealDisk};
-use crate::sweeper::{Sweeper, run};
+use crate::sweeper::{ClosedLogs, Sweeper, Swept, run};
 
 fn logs(disk: &TestDisk) -> Vec<String> {
     let paths = disk.paths();
@@ -214,6 +214,51 @@ fn rescued_batches_go_in_steps_too() {
     assert_eq!(store.list().unwrap(), []);
 }
 
+/// Nobody closes a log here.
+struct NoneClosed;
+
+impl ClosedLogs for NoneClosed {
+    fn list(&self) -> Result<Vec<PartitionId>, StorageError> {
+        Ok(Vec::new())
+    }
+
+    fn sweep(&self, id: PartitionId, _: ByteCount) -> Result<Swept, StorageError> {
+        panic!("{id} is open")
+    }
+}
+
+#[test]
+fn what_is_left_of_a_closed_log_goes_in_steps_and_nothing_else() {
+    let disk = TestDisk::new();
+    let store = store_on(&disk);
+    let log = open_empty(&store);
+    append(&log, &singles(0, 80));
+    let before = log.chunks();
+    log.drop_below(before[3].base_offset);
+    let (facts, end) = (log.facts(), log.written_end());
+    drop(log);
+    let left = |facts, budget| {
+        store.remove_leftovers(partition(0), facts, end, ByteCount::new(budget)).unwrap()
+    };
+    let dropped: ByteCount = before[..3].iter().map(|chunk| chunk.bytes).sum();
+    assert_eq!(left(&facts, 100), Removal::Remaining(dropped - ByteCount::new(100)));
+    until_done(|| left(&facts, 100));
+    assert_eq!(logs(&disk).len(), facts.len());
+    // Each of what is named is there, and is read.
+    let again = store.open(partition(0), facts.clone(), end, settings()).unwrap();
+    let from = before[3].base_offset.get();
+    assert_eq!(read_all(&again, from), bytes_of(&singles(from, 80 - from)));
+    drop(again);
+
+    // Where one that is named is missing, all is evidence.
+    let missing = disk.paths().into_iter().find(|path| path.ends_with(&before[4].name)).unwrap();
+    disk.remove_file(&missing).unwrap();
+    assert_eq!(left(&facts[1..], 1 << 20), Removal::Done);
+    assert_eq!(logs(&disk).len(), facts.len() - 1);
+    assert_eq!(left(&facts[2..], 1 << 20), Removal::Done);
+    assert_eq!(logs(&disk).len(), facts.len() - 2);
+}
+
 #[test]
 fn however_many_logs_wait_to_be_swept_each_is() {
     let disk = TestDisk::new();
@@ -229,7 +274,7 @@ fn however_many_logs_wait_to_be_swept_each_is() {
     for log in &dropped {
         sweeper.sweep(log);
     }
-    let thread = std::thread::spawn(move || run(&to_sweep));
+    let thread = std::thread::spawn(move || run(&to_sweep, &NoneClosed));
     let deadline = Instant::now() + Duration::from_secs(30);
     while !logs(&disk).is_empty() {
         assert!(Instant::now() < deadline, "{} files are left", logs(&disk).len());
