@@ -2,7 +2,8 @@
 //!
 //! What may be appended ([`admit`]), what a producer did before ([`ProducerStates`]), where each
 //! leader epoch began ([`EpochStarts`]), how all of that is saved beside the log
-//! ([`PartitionState`]), and what goes when the log is old or large ([`retention`]). The broker asks,
+//! ([`PartitionState`]), what goes when the log is old or large ([`retention`]),
+//! and what goes when newer records of the same keys came ([`compaction`]). The broker asks,
 //! under the partition's lock where that matters, and then acts; nothing here reads a clock, awaits,
 //! or knows an engine.
 //!
@@ -13,6 +14,7 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 mod admit;
+pub mod compaction;
 mod epochs;
 mod producer;
 pub mod retention;

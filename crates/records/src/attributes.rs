@@ -72,6 +72,18 @@ impl Attributes {
         Self(self.0 | CONTROL)
     }
 
+    /// The same bits with the mark of a base timestamp that is a delete horizon.
+    #[must_use]
+    pub const fn with_delete_horizon(self) -> Self {
+        Self(self.0 | DELETE_HORIZON)
+    }
+
+    /// The same bits without that mark.
+    #[must_use]
+    pub const fn without_delete_horizon(self) -> Self {
+        Self(self.0 & !DELETE_HORIZON)
+    }
+
     /// The same bits with another codec.
     #[must_use]
     pub const fn with_compression(self, compression: Compression) -> Self {
@@ -154,6 +166,8 @@ mod tests {
                 assert_eq!(timed.bits() & !0x08, bits & !0x08);
             }
             assert_eq!(attributes.with_transactional().with_control().bits(), bits | 0x30);
+            assert_eq!(attributes.with_delete_horizon().bits(), bits | 0x40);
+            assert_eq!(attributes.without_delete_horizon().bits(), bits & !0x40);
         }
     }
 }

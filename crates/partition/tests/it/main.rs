@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests panic")]
 
 mod admission;
+mod compaction;
 mod retention;
 mod saved_state;
 
