@@ -2,10 +2,10 @@
 //!
 //! What may be appended ([`admit`]), what a producer did before ([`ProducerStates`]), where each
 //! leader epoch began ([`EpochStarts`]), how all of that is saved beside the log
-//! ([`PartitionState`]), what goes when the log is old or large ([`retention`]),
-//! and what goes when newer records of the same keys came ([`compaction`]). The broker asks,
-//! under the partition's lock where that matters, and then acts; nothing here reads a clock, awaits,
-//! or knows an engine.
+//! ([`PartitionState`]), what goes when the log is old or large ([`retention`]), what goes when newer
+//! records of the same keys came ([`compaction`]), and when the bytes of a deleted topic go
+//! ([`deletion`]). The broker asks, under the partition's lock where that matters, and then acts;
+//! nothing here reads a clock, awaits, or knows an engine.
 //!
 //! # Invariants
 //! - A decision changes nothing: state changes only by recording what was appended.
@@ -15,6 +15,7 @@
 
 mod admit;
 pub mod compaction;
+pub mod deletion;
 mod epochs;
 mod producer;
 pub mod retention;
