@@ -34,12 +34,12 @@ use crate::metrics::Metrics;
 use crate::partition::Partition;
 use crate::partitions::{Partitions, open_partitions};
 use crate::producer_ids::ProducerIds;
-use crate::purger::Purger;
+use crate::purger::{Purger, PurgerParts};
 use crate::settings::SettingsSource;
 use crate::tasks;
 use crate::topic::{
-    CreateError, CreatePartitionsError, DeleteError, LoadError, NewTopic, PlannedTopic, Registry,
-    RestingNames, Topic,
+    CreateError, CreatePartitionsError, LoadError, NewTopic, PlannedTopic, Registry, RestingNames,
+    Topic,
 };
 
 /// The row that holds the cluster's id, 16 bytes.
@@ -136,23 +136,18 @@ impl Broker {
         )
         .await?;
         let groups = Arc::new(groups);
-        let purger = Purger::load(
-            Arc::clone(&meta),
-            engines.clone(),
-            Arc::clone(&environment),
-            Arc::clone(&groups),
-        )
-        .await?;
         let partitions =
             Arc::new(Partitions::new(engines.clone(), Arc::clone(&environment), runtime.clone()));
-        let cleaner = Cleaner::new(CleanerParts {
+        let parts = CleanerParts {
             registry: Arc::clone(&registry),
             partitions: Arc::clone(&partitions),
             settings: Arc::clone(&settings),
             environment: Arc::clone(&environment),
             metrics: Arc::clone(&metrics),
             runtime: runtime.clone(),
-        });
+        };
+        let purger = Purger::load(PurgerParts::beside(&parts, &meta, &engines, &groups)).await?;
+        let cleaner = Cleaner::new(parts);
         let broker = Arc::new(Self {
             cluster_id,
             advertised,
@@ -305,24 +300,9 @@ impl Broker {
         self.to_the_end("add partitions", grown).await?
     }
 
-    pub(crate) async fn delete_topic(
-        self: &Arc<Self>,
-        topic: &Arc<Topic>,
-    ) -> Result<(), DeleteError> {
-        let config = self.settings.broker();
-        if !config.delete_topic_enable {
-            return Err(DeleteError::Disabled);
-        }
-        let (now, grace_ms) = (self.environment.now(), config.deletion_grace_ms);
-        let (broker, topic) = (Arc::clone(self), Arc::clone(topic));
-        // Before the name is free, so that nobody slips in between.
+    /// From now on the name of a topic that is being deleted rests.
+    pub(crate) fn let_name_rest(&self, topic: &Topic) {
         self.resting_names.add(topic.name().clone(), self.environment.monotonic());
-        let deleted = async move {
-            let deletion = broker.registry.delete_topic(&topic, now, grace_ms).await?;
-            broker.purger.add(deletion);
-            Ok(())
-        };
-        self.to_the_end("delete topic", deleted).await?
     }
 
     /// Runs a change of metadata to its end even when whoever asked for it goes away meanwhile: what
@@ -400,6 +380,10 @@ impl Broker {
 
     pub(crate) fn partitions(&self) -> &Partitions {
         &self.partitions
+    }
+
+    pub(crate) const fn purger(&self) -> &Arc<Purger> {
+        &self.purger
     }
 
     pub(crate) const fn cleaner(&self) -> &Arc<Cleaner> {

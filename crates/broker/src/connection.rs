@@ -17,6 +17,7 @@ use strandline_wire::{
 use crate::api;
 use crate::clients::{ClientEntry, Clients, MetadataQuestion, Now};
 use crate::codes::Codes;
+use crate::topic::DeletedBy;
 use crate::{Broker, Reply};
 
 /// Who is on the other end, and which of our addresses it reached.
@@ -109,6 +110,7 @@ impl Connection {
             key if groups::is_of_groups(key) => self.answer_of_groups(header, body).await?,
             key if admin::is_of_configs(key) => self.configure(api, id, body).await?,
             key if admin::is_of_tools(key) => self.administer(api, id, body).await?,
+            ApiKey::DeleteTopics => self.delete_topics(header, body).await?,
             _ => self.answer(api, id, body).await?,
         };
         self.broker.answered(api.key(), arrived_at);
@@ -172,10 +174,7 @@ impl Connection {
                 let request: create_topics::Request = decode(body, api)?;
                 reply(broker, api, id, &api::create_topics::handle(broker, request).await)
             }
-            ApiKey::DeleteTopics => {
-                let request: delete_topics::Request = decode(body, api)?;
-                reply(broker, api, id, &api::delete_topics::handle(broker, request, version).await)
-            }
+            ApiKey::DeleteTopics => unreachable!("who deletes is told with the header"),
             ApiKey::InitProducerId => {
                 let request: init_producer_id::Request = decode(body, api)?;
                 reply(broker, api, id, &api::init_producer_id::handle(broker, &request).await)
@@ -196,6 +195,19 @@ impl Connection {
             other => unreachable!("{other} is not served"),
         };
         Ok(replied?)
+    }
+
+    async fn delete_topics(
+        &self,
+        header: &RequestHeader,
+        body: BytesMut,
+    ) -> Result<Reply, Disconnect> {
+        let api = header.api;
+        let request: delete_topics::Request = decode(body, api)?;
+        let client_id = header.client_id.as_ref().map(KafkaString::as_str).unwrap_or_default();
+        let by = DeletedBy::new(client_id, self.peer.remote);
+        let response = api::delete_topics::handle(&self.broker, request, api.version(), &by).await;
+        Ok(reply(&self.broker, api, header.correlation_id, &response)?)
     }
 
     async fn answer_metadata(

@@ -143,6 +143,10 @@ pub struct Metrics {
     pub offsets_removed: Counter,
     /// Partitions of which retention removed nothing, because their log failed.
     pub retention_failures: Counter,
+    /// Bytes of deleted topics that were freed.
+    pub deletion_freed_bytes: Counter,
+    /// Steps of deletions that failed.
+    pub deletion_failures: Counter,
 }
 
 impl Default for Metrics {
@@ -156,6 +160,8 @@ impl Default for Metrics {
             offsets_committed: Counter::default(),
             offsets_removed: Counter::default(),
             retention_failures: Counter::default(),
+            deletion_freed_bytes: Counter::default(),
+            deletion_failures: Counter::default(),
         }
     }
 }

@@ -8,11 +8,16 @@ use strandline_wire::delete_topics::{DeletableTopicResult, DeleteTopicState, Req
 use strandline_wire::{ErrorCode, KafkaString, topic_id_from_wire, topic_id_to_wire};
 
 use super::text;
-use crate::topic::{DeleteError, Topic};
+use crate::topic::{DeleteError, DeletedBy, Topic};
 use crate::{Broker, error_code};
 
 /// Deletes each topic in a commit of its own; the names are free when the answer leaves.
-pub(crate) async fn handle(broker: &Arc<Broker>, request: Request, version: i16) -> Response {
+pub(crate) async fn handle(
+    broker: &Arc<Broker>,
+    request: Request,
+    version: i16,
+    by: &DeletedBy,
+) -> Response {
     let asked: Vec<DeleteTopicState> = if version >= 6 {
         request.topics
     } else {
@@ -45,7 +50,7 @@ pub(crate) async fn handle(broker: &Arc<Broker>, request: Request, version: i16)
                 let topic = found.ok().filter(|_| mixed);
                 answer(state, topic.as_ref(), ErrorCode::INVALID_REQUEST, Some(message))
             }
-            Ok(topic) => delete(broker, state, &topic, version).await,
+            Ok(topic) => delete(broker, state, &topic, version, by).await,
             Err((code, message)) => answer(state, None, code, Some(message)),
         });
     }
@@ -106,8 +111,9 @@ async fn delete(
     state: &DeleteTopicState,
     topic: &Arc<Topic>,
     version: i16,
+    by: &DeletedBy,
 ) -> DeletableTopicResult {
-    match broker.delete_topic(topic).await {
+    match broker.delete_topic(topic, by.clone()).await {
         Ok(()) => answer(state, Some(topic), ErrorCode::NONE, None),
         // Switched off since the request was looked at.
         Err(DeleteError::Disabled) => answer(state, Some(topic), disabled(version), None),

@@ -226,6 +226,21 @@ impl GroupCoordinator {
         }
         Ok(())
     }
+
+    /// A topic that was deleted is there again, under this name.
+    pub(crate) async fn name_topic(
+        &self,
+        topic_id: TopicId,
+        name: Arc<str>,
+    ) -> Result<(), Unavailable> {
+        for owner in &self.owners {
+            match owner.ask(GroupCommand::NameTopic(topic_id, Arc::clone(&name))).await? {
+                GroupReply::Done => {}
+                other => mismatch(&other),
+            }
+        }
+        Ok(())
+    }
 }
 
 fn mismatch(reply: &GroupReply) -> ! {

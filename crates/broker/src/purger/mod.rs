@@ -1,233 +1,235 @@
 //! Removes the bytes of deleted topics: the list of pending deletions, worked off in small steps.
 //!
-//! The list is in the metadata store; what is here is a copy of it and the next times to try. Each
-//! step is bounded, may run twice and resumes anywhere: after a crash the list is read again and
-//! the work goes on.
+//! The list is in the metadata store; what is here is a copy of it, with the turns that
+//! [`strandline_partition::deletion`] chooses by. Each step is bounded, may run twice and resumes
+//! anywhere: after a crash the list is read again and the work goes on.
 //!
 //! # Invariants
+//! - Nothing is removed before a commit says that removal has begun; from then on there is no way back,
+//!   so a topic is brought back whole or not at all.
 //! - A deletion's row goes last, when every partition's removal is durably done and no group keeps a
 //!   position in the topic.
-//! - A deletion that fails is tried for ever, with growing pauses, and never holds up the others.
+//! - A deletion that fails is tried for ever, with growing pauses. One that fails or hangs never holds
+//!   up the others.
+//! - Rows change one at a time, each expecting what was kept before.
+
+mod change;
+mod status;
+mod step;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::future::join_all;
 use parking_lot::Mutex;
-use strandline_model::{ByteCount, PartitionId, PartitionIndex, Timestamp};
-use strandline_storage::{
-    CommitError, ErrorKind, MetaBatch, MetaStore, Removal, StorageError, Table,
-};
-use tokio::sync::Notify;
+use strandline_model::{Timestamp, TopicId};
+use strandline_partition::deletion::{Hold, Next, Pace, Reserved, State, Turn, next};
+use strandline_storage::{MetaStore, Table};
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use crate::drive::Unavailable;
+use crate::cleaner::CleanerParts;
 use crate::engines::Engines;
 use crate::environment::Environment;
 use crate::group::GroupCoordinator;
+use crate::metrics::Metrics;
+use crate::settings::SettingsSource;
+use crate::tasks;
 use crate::topic::{DeletionRow, LoadError};
 
-/// Bytes that one step removes: larger ones stall other writers of the same disk.
-const STEP: ByteCount = ByteCount::mib(16);
-/// Partitions that one step removes something of. An engine that makes removals durable together does
-/// so for that many at once.
-const STEP_PARTITIONS: usize = 64;
-/// Pause after the first failure; doubled with each further one.
-const BACKOFF_MS_MIN: i64 = 1_000;
-/// The longest pause.
-const BACKOFF_MS_MAX: i64 = 60_000;
+pub use change::{DeletionAction, DeletionError};
+pub use status::{DeletionStatus, DeletionSum, deletion_states};
+use step::Left;
+pub(crate) use step::stored_bytes;
+
 /// Rows read at a time.
 const SCAN_ROWS: usize = 1_000;
+/// How often the list is looked at when nothing seems to be due.
+const LOOK: Duration = Duration::from_hours(1);
+
+/// What the purger works with.
+#[derive(Debug)]
+pub(crate) struct PurgerParts {
+    pub(crate) meta: Arc<dyn MetaStore>,
+    pub(crate) engines: Engines,
+    pub(crate) environment: Arc<dyn Environment>,
+    pub(crate) groups: Arc<GroupCoordinator>,
+    pub(crate) settings: Arc<SettingsSource>,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Where steps run: not where connections are served.
+    pub(crate) runtime: Handle,
+}
+
+impl PurgerParts {
+    /// What the purger needs beside what the cleaner works with.
+    pub(crate) fn beside(
+        cleaner: &CleanerParts,
+        meta: &Arc<dyn MetaStore>,
+        engines: &Engines,
+        groups: &Arc<GroupCoordinator>,
+    ) -> Self {
+        Self {
+            meta: Arc::clone(meta),
+            engines: engines.clone(),
+            environment: Arc::clone(&cleaner.environment),
+            groups: Arc::clone(groups),
+            settings: Arc::clone(&cleaner.settings),
+            metrics: Arc::clone(&cleaner.metrics),
+            runtime: cleaner.runtime.clone(),
+        }
+    }
+}
 
 /// Works off the pending deletions.
 #[derive(Debug)]
 pub(crate) struct Purger {
-    meta: Arc<dyn MetaStore>,
-    engines: Engines,
-    environment: Arc<dyn Environment>,
-    groups: Arc<GroupCoordinator>,
-    pending: Mutex<BTreeMap<Bytes, Pending>>,
+    parts: PurgerParts,
+    list: Mutex<List>,
+    /// One change of rows at a time.
+    changing: Semaphore,
     changed: Notify,
 }
 
-/// A deletion under way.
+#[derive(Debug)]
+struct List {
+    entries: BTreeMap<TopicId, Entry>,
+    pace: Pace,
+}
+
+/// A pending deletion.
 #[derive(Clone, Debug)]
-struct Pending {
+struct Entry {
     row: DeletionRow,
+    /// The row's value as it is kept.
+    kept: Bytes,
+    turn: Turn,
     left: Left,
-    /// Not before this.
-    due: Timestamp,
-    failures: u32,
+    last_failure: Option<Failure>,
 }
 
-/// Partitions that are not known to be gone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Left {
-    /// Of those before `next`, at most as many as one step takes.
-    begun: Vec<u32>,
-    next: u32,
-    count: u32,
-}
-
-/// What a step came to.
-#[derive(Debug, PartialEq, Eq)]
-enum Step {
-    /// More of the same deletion is left: these partitions.
-    More(Left),
-    /// The deletion is done and its row is gone.
-    Done,
+/// How a step failed.
+#[derive(Clone, Debug)]
+struct Failure {
+    at: Timestamp,
+    message: String,
 }
 
 impl Purger {
     /// Reads the list.
-    pub(crate) async fn load(
-        meta: Arc<dyn MetaStore>,
-        engines: Engines,
-        environment: Arc<dyn Environment>,
-        groups: Arc<GroupCoordinator>,
-    ) -> Result<Self, LoadError> {
-        let mut pending = BTreeMap::new();
+    pub(crate) async fn load(parts: PurgerParts) -> Result<Self, LoadError> {
+        let mut entries = BTreeMap::new();
         let mut after = None;
+        let (wall, now) = (parts.environment.now(), parts.environment.monotonic());
         loop {
-            let page = meta.scan(Table::Deletions, after, SCAN_ROWS).await?;
+            let page = parts.meta.scan(Table::Deletions, after, SCAN_ROWS).await?;
             for row in &page.rows {
                 let deletion =
                     DeletionRow::decode(&row.key, row.value.clone()).map_err(|error| {
                         LoadError::Row { table: Table::Deletions, key: row.key.clone(), error }
                     })?;
-                pending.insert(row.key.clone(), Pending::new(deletion));
+                let entry = Entry::new(deletion, row.value.clone(), wall, now);
+                entries.insert(entry.row.topic_id, entry);
             }
             after = page.rows.last().map(|row| row.key.clone());
             if !page.more {
-                let pending = Mutex::new(pending);
-                let changed = Notify::new();
-                return Ok(Self { meta, engines, environment, groups, pending, changed });
+                return Ok(Self {
+                    parts,
+                    list: Mutex::new(List { entries, pace: Pace::default() }),
+                    changing: Semaphore::new(1),
+                    changed: Notify::new(),
+                });
             }
         }
     }
 
     /// Takes a deletion that was just committed.
     pub(crate) fn add(&self, row: DeletionRow) {
-        self.pending.lock().insert(row.key(), Pending::new(row));
+        let (wall, now) = (self.parts.environment.now(), self.parts.environment.monotonic());
+        let kept = row.encode();
+        let entry = Entry::new(row, kept, wall, now);
+        self.list.lock().entries.insert(entry.row.topic_id, entry);
         self.changed.notify_one();
     }
 
     /// How many deletions wait or are under way.
     pub(crate) fn pending_count(&self) -> usize {
-        self.pending.lock().len()
+        self.list.lock().entries.len()
     }
 
     /// Works until `stop`.
     pub(crate) async fn run(self: Arc<Self>, stop: CancellationToken) {
+        let mut changes = self.parts.settings.changes();
         while !stop.is_cancelled() {
-            let now = self.environment.now();
-            let wait = match self.tick(now).await {
-                None => Duration::from_millis(1),
-                Some(next) => next,
+            let wait = match self.begin_next() {
+                Next::Step((id, reserved)) => {
+                    let step = Arc::clone(&self).take_step(id, reserved, stop.clone());
+                    tasks::spawn(&self.parts.runtime, "purge deleted topic", step);
+                    // Others have the thread before the next step begins.
+                    tokio::task::yield_now().await;
+                    continue;
+                }
+                Next::Wait(wait) => wait,
+                Next::Idle => LOOK,
             };
             tokio::select! {
-                () = self.environment.sleep(wait) => {}
+                () = self.parts.environment.sleep(wait) => {}
                 () = self.changed.notified() => {}
+                Ok(()) = changes.changed() => {}
                 () = stop.cancelled() => {}
             }
         }
     }
 
-    /// One bounded step of the deletion that is due first. Says how long to wait for the next;
-    /// `None` when something is due now.
-    pub(crate) async fn tick(&self, now: Timestamp) -> Option<Duration> {
-        let Some((key, pending)) = self.first_due() else { return Some(Duration::from_hours(1)) };
-        let wait_ms = pending.due.millis_since(now);
-        if wait_ms > 0 {
-            return Some(Duration::from_millis(wait_ms.unsigned_abs()));
-        }
-        match self.step(&key, &pending).await {
-            Ok(Step::Done) => {
-                self.pending.lock().remove(&key);
-                let DeletionRow { topic_id, topic, .. } = pending.row;
-                tracing::info!(topic = %topic.name, id = %topic_id, "deleted topic's bytes are gone");
+    /// Chooses the next step and begins it.
+    fn begin_next(&self) -> Next<(TopicId, Reserved)> {
+        let now = self.parts.environment.monotonic();
+        let config = self.parts.settings.broker();
+        let mut list = self.list.lock();
+        let List { entries, pace } = &mut *list;
+        pace.set_rate(config.deletion_max_bytes_per_sec);
+        let turns = entries.iter().map(|(id, entry)| (*id, entry.turn));
+        match next(now, turns, Hold::paused_if(config.deletion_paused), pace) {
+            Next::Step(id) => {
+                let entry = entries.get_mut(&id).expect("it was just chosen");
+                entry.turn.begin_step(now);
+                Next::Step((id, pace.reserve(now)))
             }
-            Ok(Step::More(left)) => self.change(&key, |pending| {
-                pending.left = left;
-                pending.failures = 0;
-                // Behind the others that are due, so that each gets its turn.
-                pending.due = now;
-            }),
-            Err(error) => {
-                let topic = &pending.row.topic.name;
-                tracing::warn!(%topic, id = %pending.row.topic_id, %error, "removal failed, will try again");
-                self.change(&key, |pending| pending.back_off(now));
-            }
-        }
-        None
-    }
-
-    fn first_due(&self) -> Option<(Bytes, Pending)> {
-        let pending = self.pending.lock();
-        let first = pending.iter().min_by_key(|(_, pending)| pending.due);
-        first.map(|(key, pending)| (key.clone(), pending.clone()))
-    }
-
-    fn change(&self, key: &Bytes, change: impl FnOnce(&mut Pending)) {
-        if let Some(pending) = self.pending.lock().get_mut(key) {
-            change(pending);
+            Next::Wait(wait) => Next::Wait(wait),
+            Next::Idle => Next::Idle,
         }
     }
 
-    async fn step(&self, key: &Bytes, pending: &Pending) -> Result<Step, StorageError> {
-        let DeletionRow { topic_id, topic, .. } = &pending.row;
-        let mut left = pending.left.clone();
-        left.take(STEP_PARTITIONS);
-        if !left.begun.is_empty() {
-            let store = self.engines.store(&topic.engine)?;
-            let budget = ByteCount::new(STEP.get() / left.begun.len() as u64);
-            let removals = left.begun.iter().map(|index| {
-                store.remove_some(PartitionId::new(*topic_id, PartitionIndex::new(*index)), budget)
-            });
-            // All have ended before the first failure counts: none is cut short.
-            let removals = join_all(removals).await;
-            let removals = removals.into_iter().collect::<Result<Vec<_>, _>>()?;
-            let mut removals = removals.into_iter();
-            left.begun.retain(|_| removals.next() != Some(Removal::Done));
-            return Ok(Step::More(left));
-        }
-        // How far groups have read goes with what they read.
-        self.groups.forget_topic(*topic_id).await.map_err(|Unavailable| {
-            StorageError::new(ErrorKind::Unavailable, "groups can't forget the topic now")
-        })?;
-        let batch = MetaBatch::new().delete(Table::Deletions, key.clone());
-        match self.meta.commit(batch).await {
-            Ok(()) => Ok(Step::Done),
-            Err(CommitError::Storage(error)) => Err(error),
-            Err(CommitError::Unexpected { .. }) => {
-                panic!("a commit without expectations can't miss one")
-            }
+    fn entry(&self, id: TopicId) -> Option<Entry> {
+        self.list.lock().entries.get(&id).cloned()
+    }
+
+    /// Changes what is known here of a deletion, if it is still pending.
+    fn update(&self, id: TopicId, change: impl FnOnce(&mut Entry)) {
+        if let Some(entry) = self.list.lock().entries.get_mut(&id) {
+            change(entry);
         }
     }
 }
 
-impl Left {
-    /// Begins with further ones until `max` are begun.
-    fn take(&mut self, max: usize) {
-        while self.begun.len() < max && self.next < self.count {
-            self.begun.push(self.next);
-            self.next += 1;
-        }
+impl Entry {
+    /// An entry whose grace, and not more than that, is still to come.
+    fn new(row: DeletionRow, kept: Bytes, wall: Timestamp, now: Duration) -> Self {
+        let grace = millis(row.not_before.millis_since(row.deleted_at));
+        let left = millis(row.not_before.millis_since(wall)).min(grace);
+        let wait = if row.has_begun { Duration::ZERO } else { left };
+        let turn = Turn::new(now + wait, row.has_begun, Hold::paused_if(row.is_paused));
+        let left = Left::all(row.topic.partition_count);
+        Self { row, kept, turn, left, last_failure: None }
+    }
+
+    fn state(&self, now: Duration, all: Hold) -> State {
+        self.turn.state(now, all)
     }
 }
 
-impl Pending {
-    fn new(row: DeletionRow) -> Self {
-        let due = row.not_before;
-        let left = Left { begun: Vec::new(), next: 0, count: row.topic.partition_count };
-        Self { row, left, due, failures: 0 }
-    }
-
-    fn back_off(&mut self, now: Timestamp) {
-        let pause = BACKOFF_MS_MIN.saturating_mul(1 << self.failures.min(16)).min(BACKOFF_MS_MAX);
-        self.failures = self.failures.saturating_add(1);
-        self.due = now.plus_millis(pause);
-    }
+/// None of what lies in the past.
+fn millis(count: i64) -> Duration {
+    Duration::from_millis(u64::try_from(count).unwrap_or(0))
 }

@@ -3,9 +3,11 @@
 mod alter;
 mod create;
 mod delete;
+mod deletion_row;
 mod registry;
 mod resting;
 mod row;
+mod undelete;
 
 use std::sync::Arc;
 
@@ -22,10 +24,12 @@ pub(crate) use create::{
     CreateError, CreatePartitionsError, NewTopic, PARTITIONS_PER_REQUEST_MAX, PlannedTopic,
 };
 pub(crate) use delete::DeleteError;
+pub(crate) use deletion_row::{DeletedBy, DeletionRow};
 pub use registry::LoadError;
 pub(crate) use registry::Registry;
 pub(crate) use resting::RestingNames;
-pub(crate) use row::{DeletionRow, TopicRow, name_key, topic_key};
+pub(crate) use row::{TopicRow, name_key, topic_key};
+pub use undelete::UndeleteError;
 
 /// A topic that exists, or did when the reference was taken.
 #[derive(Debug)]

@@ -8,7 +8,6 @@
 //! | --- | --- | --- |
 //! | topic | topic id (16 bytes) | version u8 = 1, name text, engine text, partition count u32, created at i64, config count u16, then each: key text, value text |
 //! | topic name | the name with `.` as `_` | topic id |
-//! | deletion | engine text, topic id | version u8 = 1, deleted at i64, not before i64, the topic's row |
 //!
 //! The name row is keyed by the collision key, so that one expectation refuses both a taken name
 //! and one that differs only in `.` and `_`.
@@ -39,19 +38,6 @@ pub(crate) struct TopicRow {
     pub(crate) configs: BTreeMap<String, String>,
 }
 
-/// A deleted topic whose bytes are not all gone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DeletionRow {
-    /// The topic's identity.
-    pub(crate) topic_id: TopicId,
-    /// When it was deleted.
-    pub(crate) deleted_at: Timestamp,
-    /// When its bytes may go.
-    pub(crate) not_before: Timestamp,
-    /// The topic as it was: enough to bring it back within the grace.
-    pub(crate) topic: TopicRow,
-}
-
 impl TopicRow {
     /// The value of the row.
     pub(crate) fn encode(&self) -> Bytes {
@@ -60,7 +46,7 @@ impl TopicRow {
         buf.freeze()
     }
 
-    fn encode_into(&self, buf: &mut BytesMut) {
+    pub(super) fn encode_into(&self, buf: &mut BytesMut) {
         buf.put_u8(VERSION);
         put_text(buf, self.name.as_str());
         put_text(buf, &self.engine);
@@ -83,36 +69,6 @@ impl TopicRow {
         let created_at = take_timestamp(bytes)?;
         let configs = take_texts(bytes)?;
         Ok(Self { name, engine, partition_count, created_at, configs })
-    }
-}
-
-impl DeletionRow {
-    /// The key of the row.
-    pub(crate) fn key(&self) -> Bytes {
-        let mut buf = BytesMut::new();
-        put_text(&mut buf, &self.topic.engine);
-        buf.put_slice(self.topic_id.as_bytes());
-        buf.freeze()
-    }
-
-    /// The value of the row.
-    pub(crate) fn encode(&self) -> Bytes {
-        let mut buf = BytesMut::new();
-        buf.put_u8(VERSION);
-        buf.put_i64(self.deleted_at.as_millis());
-        buf.put_i64(self.not_before.as_millis());
-        self.topic.encode_into(&mut buf);
-        buf.freeze()
-    }
-
-    /// The deletion that a row describes.
-    pub(crate) fn decode(key: &Bytes, mut value: Bytes) -> Result<Self, RowError> {
-        let id = key.last_chunk::<16>().ok_or(RowError::Damaged)?;
-        check_version(&mut value, VERSION)?;
-        let deleted_at = take_timestamp(&mut value)?;
-        let not_before = take_timestamp(&mut value)?;
-        let topic = TopicRow::decode(value)?;
-        Ok(Self { topic_id: TopicId::from_bytes(*id), deleted_at, not_before, topic })
     }
 }
 

@@ -4,7 +4,7 @@ use strandline_wire::{ErrorCode, create_topics, delete_topics, metadata};
 
 use crate::harness::{Client, TestBroker, batch, text};
 
-async fn delete(client: &mut Client, name: &str) -> i16 {
+pub(crate) async fn delete(client: &mut Client, name: &str) -> i16 {
     let state = delete_topics::DeleteTopicState { name: Some(text(name)), ..Default::default() };
     let request = delete_topics::Request { topics: vec![state], ..Default::default() };
     client.ask(6, &request).await.responses[0].error_code

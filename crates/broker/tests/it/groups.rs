@@ -30,12 +30,12 @@ fn commit_request(group: &str, offset: i64) -> offset_commit::Request {
 }
 
 /// Commits a position as who is in no group: the error code.
-async fn commit(client: &mut Client, group: &str, offset: i64) -> i16 {
+pub(crate) async fn commit(client: &mut Client, group: &str, offset: i64) -> i16 {
     client.ask(9, &commit_request(group, offset)).await.topics[0].partitions[0].error_code
 }
 
 /// All positions of a group.
-async fn positions(client: &mut Client, group: &str) -> Vec<i64> {
+pub(crate) async fn positions(client: &mut Client, group: &str) -> Vec<i64> {
     let asked = offset_fetch::OffsetFetchRequestGroup {
         group_id: text(group),
         topics: None,

@@ -13,5 +13,7 @@ mod groups;
 mod harness;
 mod oddities;
 mod producing;
+mod purging;
 mod retention;
+mod undeleting;
 mod versions;

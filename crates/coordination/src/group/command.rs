@@ -35,6 +35,8 @@ pub enum GroupCommand {
     List,
     /// The topic is gone: its positions go too.
     ForgetTopic(TopicId),
+    /// The topic is called so from now on: it was brought back, perhaps under another name.
+    NameTopic(TopicId, Arc<str>),
 }
 
 /// A protocol that a member can use, with what it tells the leader under it.

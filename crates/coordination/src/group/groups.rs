@@ -101,6 +101,12 @@ impl Groups {
                 forget_topic(groups, topic_id, turn);
                 GroupReply::Done
             }
+            GroupCommand::NameTopic(topic_id, name) => {
+                for group in groups.values_mut() {
+                    group.offsets.name_topic(topic_id, &name);
+                }
+                GroupReply::Done
+            }
         };
         turn.out.reply(token, reply);
     }

@@ -88,6 +88,13 @@ impl Offsets {
         removed.partitions.into_keys().map(move |partition| removal(&group, topic_id, partition))
     }
 
+    /// The topic is called so from now on.
+    pub(super) fn name_topic(&mut self, topic_id: TopicId, name: &Arc<str>) {
+        if let Some(topic) = self.topics.get_mut(&topic_id) {
+            topic.name = Some(Arc::clone(name));
+        }
+    }
+
     /// Forgets every position.
     pub(super) fn remove_all(&mut self, group: &GroupId) -> Vec<GroupRow> {
         let ids: Vec<TopicId> = self.topics.keys().copied().collect();

@@ -62,6 +62,10 @@ pub struct BrokerConfig {
     pub log_retention_check_interval_ms: u64,
     /// `deletion.grace.ms`.
     pub deletion_grace_ms: i64,
+    /// `deletion.max.bytes.per.sec`; `None` for no limit.
+    pub deletion_max_bytes_per_sec: Option<u64>,
+    /// `deletion.paused`.
+    pub deletion_paused: bool,
     /// `group.initial.rebalance.delay.ms`; below zero counts as zero.
     pub group_initial_rebalance_delay_ms: u64,
     /// `group.min.session.timeout.ms`.
@@ -147,6 +151,8 @@ impl BrokerLayers {
                 .get(),
             log_retention_check_interval_ms: read.bytes("log.retention.check.interval.ms").get(),
             deletion_grace_ms: read.number("deletion.grace.ms"),
+            deletion_max_bytes_per_sec: read.limit("deletion.max.bytes.per.sec"),
+            deletion_paused: read.boolean("deletion.paused"),
             group_initial_rebalance_delay_ms: read
                 .limit("group.initial.rebalance.delay.ms")
                 .unwrap_or(0),

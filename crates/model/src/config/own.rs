@@ -56,10 +56,17 @@ pub(super) const BROKER_KEYS: &[ConfigKey] = &[
         "Whether a topic may ask for several replicas and get one: for test suites that were \
          written for clusters.",
     ),
-    long("deletion.grace.ms", "60000")
-        .at_least(0)
+    long("deletion.grace.ms", "60000").at_least(0).cluster_wide().doc(
+        "How long a deleted topic's records stay on disk, and the topic can be brought back \
+             (`strandline topic undelete`); 0 removes them at once.",
+    ),
+    long("deletion.max.bytes.per.sec", "-1")
+        .unlimited_or_positive()
         .cluster_wide()
-        .doc("How long a deleted topic's records stay on disk; 0 removes them at once."),
+        .doc("The most bytes of deleted topics that are removed in a second; -1 for no limit."),
+    boolean("deletion.paused", "false")
+        .cluster_wide()
+        .doc("Whether the removal of deleted topics rests: names are free, bytes stay."),
     list("http.listeners", "http://localhost:9644")
         .doc("Where health and metrics are served: `http://host:port`; empty for nowhere."),
     string("advertised.mode", "auto")

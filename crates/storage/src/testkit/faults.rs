@@ -51,6 +51,15 @@ pub enum TrimFault {
     Hang,
 }
 
+/// What happens to a step of removal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RemoveFault {
+    /// It fails; nothing is removed.
+    Fail(ErrorKind),
+    /// It never comes to an end.
+    Hang,
+}
+
 /// What happens to a metadata commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitFault {
@@ -67,6 +76,7 @@ struct Plan {
     opens: Schedule<ErrorKind>,
     reads: Schedule<ErrorKind>,
     trims: Schedule<TrimFault>,
+    removals: Schedule<RemoveFault>,
     /// Metadata commits that were asked for.
     commits_asked: usize,
     gates: Vec<Arc<Gate>>,
@@ -114,6 +124,11 @@ impl Faults {
     /// Lets the trim after the next `skip` ones fail, whichever log it is for.
     pub fn on_trim(&self, skip: usize, fault: TrimFault) {
         self.plan.lock().trims.add(skip, fault);
+    }
+
+    /// Lets the step of removal after the next `skip` ones fail, whichever log it is for.
+    pub fn on_remove(&self, skip: usize, fault: RemoveFault) {
+        self.plan.lock().removals.add(skip, fault);
     }
 
     /// How many metadata commits were asked for so far.

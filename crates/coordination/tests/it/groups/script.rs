@@ -262,6 +262,7 @@ impl Script {
             "describe" => GroupCommand::Describe(group),
             "list" => GroupCommand::List,
             "forget" => GroupCommand::ForgetTopic(topic_id(words.plain[1])),
+            "name" => GroupCommand::NameTopic(topic_id(words.plain[1]), Arc::from(words.plain[2])),
             other => panic!("no command {other}"),
         }
     }

@@ -6,7 +6,7 @@ use strandline_model::{ByteCount, LeaderEpoch, PartitionId};
 
 use super::gate::Gate;
 use super::log::FaultyLog;
-use super::{CommitFault, Faults, injected};
+use super::{CommitFault, Faults, RemoveFault, injected};
 use crate::testkit::Engine;
 use crate::{
     BoxFuture, CommitError, ErrorKind, Finding, Key, LogListener, LogStore, MetaBatch, MetaStore,
@@ -72,7 +72,14 @@ impl LogStore for FaultyLogs {
         id: PartitionId,
         budget: ByteCount,
     ) -> BoxFuture<'_, Result<Removal, StorageError>> {
-        self.inner.remove_some(id, budget)
+        Box::pin(async move {
+            let planned = self.faults.plan.lock().removals.next();
+            match planned {
+                None => self.inner.remove_some(id, budget).await,
+                Some(RemoveFault::Fail(kind)) => Err(injected(kind)),
+                Some(RemoveFault::Hang) => std::future::pending().await,
+            }
+        })
     }
 
     fn verify(&self, id: PartitionId) -> BoxFuture<'_, Result<Vec<Finding>, StorageError>> {
