@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from deadline import wait_until
 
 OFFSET_BEGINNING = -2
 
@@ -59,9 +60,12 @@ def topic_names(bootstrap: str) -> set[str]:
     return set(admin(bootstrap).list_topics(timeout=10).topics)
 
 
-def produce(bootstrap: str, topic: str, records: list[Record], **config: object) -> list[int]:
-    """Produces all records; their offsets, in the order of the records. Fails if one is refused."""
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, **QUIET, **dotted(config)})
+def produce(bootstrap: str, topic: str, records: list[Record], together: bool = False, **config: object) -> list[int]:
+    """Produces all records; their offsets, in the order of the records. Fails if one is refused.
+
+    `together` makes them one batch, however slow the machine: they are all of one partition then."""
+    lingers = {"linger.ms": 20_000, "batch.num.messages": len(records)} if together else {"linger.ms": 5}
+    producer = Producer({"bootstrap.servers": bootstrap, **lingers, **QUIET, **dotted(config)})
     offsets: list[int] = [-1] * len(records)
 
     def delivered(index: int):
@@ -82,6 +86,8 @@ def produce(bootstrap: str, topic: str, records: list[Record], **config: object)
             on_delivery=delivered(index), **stamp,
         )
         producer.poll(0)
+    if together:
+        wait_until("the batch is answered", lambda: producer.poll(0.1) >= 0 and (failures or -1 not in offsets))
     left = producer.flush(30)
     if failures:
         raise KafkaException(failures[0])

@@ -32,7 +32,7 @@ def test_seek_by_timestamp_finds_the_first_record_at_or_after_it(broker: Broker,
 def test_a_time_between_two_records_finds_the_next(broker: Broker, topic_name: str, batches: list[list[int]]) -> None:
     create_topic(broker.bootstrap, topic_name, retention_ms=-1)
     for stamps in batches:
-        produce(broker.bootstrap, topic_name, [Record(b"v", timestamp=stamp) for stamp in stamps], linger_ms=100)
+        produce(broker.bootstrap, topic_name, [Record(b"v", timestamp=stamp) for stamp in stamps], together=True)
     assert offsets_since(broker, topic_name, range(1, 10)) == [0, 0, 1, 1, 2, 2, 3, 3, OFFSET_END]
     # A log that was emptied has an answer too: there is none such.
     [trimmed] = admin(broker.bootstrap).delete_records([TopicPartition(topic_name, 0, 4)]).values()

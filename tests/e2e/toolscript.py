@@ -72,9 +72,9 @@ def changes(line: str, stdin: str = "") -> Command:
 
 
 def records(topic: str, count: int, partition: int = 0, age: int = 0) -> Act:
-    """Records of 100 bytes, a second apart; the first is this many milliseconds old."""
+    """One batch of records of 100 bytes, a second apart; the first is this many milliseconds old."""
     made = [Record(b"%0100d" % i, partition=partition, timestamp=BEGUN - age + i * 1000) for i in range(count)]
-    return Act(lambda stage: produce(stage.broker.bootstrap, topic, made, linger_ms=200) and None)
+    return Act(lambda stage: produce(stage.broker.bootstrap, topic, made, together=True) and None)
 
 
 def file(name: str, content: object) -> Act:

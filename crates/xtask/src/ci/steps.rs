@@ -125,7 +125,10 @@ fn e2e(context: &Context) -> anyhow::Result<()> {
     provision::command(context, "kcat", "kcat")?;
     provision::command(context, "npm", "nodejs npm")?;
     run(&context.root, python.join("python"))
-        .words("-m pytest -c tests/e2e/pytest.ini --rootdir tests/e2e --durations=5 tests/e2e")
+        .words("-m pytest -c tests/e2e/pytest.ini --rootdir tests/e2e --durations=10 tests/e2e")
+        // Most tests wait for clients most of the time. The files keep their order: what builds
+        // foreign clients comes early.
+        .words("-n 3 --dist loadfile --no-loadscope-reorder")
         .env("GOTOOLCHAIN", "local")
         .path_first(&go)?
         .wait()
