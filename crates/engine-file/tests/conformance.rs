@@ -1,13 +1,24 @@
 //! The file engine does what every engine must: in a folder, and on the disk that loses power.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use strandline_engine_file::disk::{Crash, Disk, RealDisk, TestDisk};
-use strandline_engine_file::{FileEngine, FileEngineConfig};
+use strandline_engine_file::{FileEngine, FileEngineConfig, OpenError};
 use strandline_storage::testkit::{Engine, Factory, Stop};
 
-fn start(disk: Arc<dyn Disk>) -> Engine {
-    let (engine, _) = FileEngine::open(disk, FileEngineConfig::tiny()).expect("the folder opens");
+/// How long the engine before may take to end.
+const END_MAX: Duration = Duration::from_secs(20);
+
+/// The engine before may have been let go of last by a listener, on a thread that ends a little later.
+fn start(disk: &Arc<dyn Disk>) -> Engine {
+    let begun = Instant::now();
+    let engine = loop {
+        match FileEngine::open(Arc::clone(disk), FileEngineConfig::tiny()) {
+            Err(OpenError::InUse { .. }) if begun.elapsed() < END_MAX => std::thread::yield_now(),
+            opened => break opened.expect("the folder opens").0,
+        }
+    };
     Engine { logs: Arc::clone(&engine) as _, rows: engine }
 }
 
@@ -21,7 +32,8 @@ impl Folder {
     }
 
     fn start(&self) -> Engine {
-        start(Arc::new(RealDisk::open(self.0.path()).expect("the folder is there")))
+        let disk = RealDisk::open(self.0.path()).expect("the folder is there");
+        start(&(Arc::new(disk) as _))
     }
 }
 
@@ -53,7 +65,7 @@ impl Memory {
 impl Factory for Memory {
     async fn make(&mut self) -> Engine {
         self.disk = TestDisk::new();
-        start(Arc::new(self.disk.clone()))
+        start(&(Arc::new(self.disk.clone()) as _))
     }
 
     async fn restart(&mut self, engine: Engine, stop: Stop) -> Option<Engine> {
@@ -63,7 +75,7 @@ impl Factory for Memory {
         if stop == Stop::Crash {
             self.disk = left;
         }
-        Some(start(Arc::new(self.disk.clone())))
+        Some(start(&(Arc::new(self.disk.clone()) as _)))
     }
 }
 

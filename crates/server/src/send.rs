@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::{Buf, Bytes};
 use rustix::io::ReadWriteFlags;
 use rustix::net::SendFlags;
-use strandline_storage::{BatchPiece, FileRegion};
+use strandline_storage::{BatchPiece, FileRegion, is_lost};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
@@ -135,22 +135,17 @@ impl Outbox {
 
     async fn send_file(&mut self, stream: &TcpStream) -> io::Result<usize> {
         let Some(BatchPiece::File(region)) = self.pieces.front_mut() else { return Ok(0) };
-        let length = region.length.min(SENDFILE_BYTES_MAX);
-        make_resident(region, length).await?;
-        let count = usize::try_from(length).unwrap_or(usize::MAX);
-        let sent = when_writable(stream, || {
-            let mut position = region.position;
-            rustix::fs::sendfile(stream.as_fd(), region.file.as_fd(), Some(&mut position), count)
-                .map_err(io::Error::from)
-        })
-        .await?;
-        if sent == 0 {
-            // The file ends before the frame that was announced: only closing is honest now.
-            return Err(io::Error::new(
-                io::ErrorKind::UnexpectedEof,
-                "segment is shorter than its index says",
-            ));
-        }
+        let sent = match send_region(region, stream).await {
+            Ok(sent) => sent,
+            Err(error) => {
+                // The length of the frame was sent: only closing is honest now. Whoever asks again
+                // gets an error of the partition, and the others that it asks for.
+                if is_of_the_file(&error) {
+                    region.note_failure();
+                }
+                return Err(error);
+            }
+        };
         region.position += sent as u64;
         region.length -= sent as u64;
         if region.length == 0 {
@@ -159,6 +154,29 @@ impl Outbox {
         }
         Ok(sent)
     }
+}
+
+/// Sends a part of the range from the page cache; says how much.
+async fn send_region(region: &FileRegion, stream: &TcpStream) -> io::Result<usize> {
+    let length = region.length.min(SENDFILE_BYTES_MAX);
+    make_resident(region, length).await?;
+    let count = usize::try_from(length).unwrap_or(usize::MAX);
+    let sent = when_writable(stream, || {
+        let mut position = region.position;
+        rustix::fs::sendfile(stream.as_fd(), region.file.as_fd(), Some(&mut position), count)
+            .map_err(io::Error::from)
+    })
+    .await?;
+    if sent == 0 {
+        let message = "segment is shorter than its index says";
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, message));
+    }
+    Ok(sent)
+}
+
+/// Whether the file could not be read. A socket has no such errors.
+fn is_of_the_file(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::UnexpectedEof || is_lost(error)
 }
 
 fn stream_write(stream: &TcpStream, slices: &[IoSlice<'_>]) -> io::Result<usize> {

@@ -27,6 +27,16 @@ pub enum ErrorKind {
     Missing,
 }
 
+/// Linux: a bad sector (`EIO`, `ENODATA`), or a damaged structure of the file system (`EBADMSG`,
+/// `EILSEQ`, `EUCLEAN`).
+const LOST: [i32; 5] = [5, 61, 74, 84, 117];
+
+/// Whether the error says that what one file or folder held is lost: more room, other rights or a later
+/// try would not bring it back.
+pub fn is_lost(error: &std::io::Error) -> bool {
+    error.raw_os_error().is_some_and(|code| LOST.contains(&code))
+}
+
 /// A failure of the world below us. Cheap to clone: one failed sync fails many appends.
 #[derive(Clone, Debug)]
 pub struct StorageError {

@@ -22,7 +22,7 @@ mod read;
 pub mod testkit;
 mod ticket;
 
-pub use error::{AppendError, CommitError, ErrorKind, ReadError, StorageError};
+pub use error::{AppendError, CommitError, ErrorKind, ReadError, StorageError, is_lost};
 pub use log::{
     BatchInfo, ChunkId, ChunkInfo, ChunkState, CommitLog, Durability, Finding, Found, LogBounds,
     LogListener, LogSettings, LogStore, OpenLog, Opened, Removal, Space, Stored,

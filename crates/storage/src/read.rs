@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::{Bytes, BytesMut};
 use strandline_model::ByteCount;
@@ -53,6 +54,9 @@ pub struct FileRegion {
     pub position: u64,
     /// How many bytes it has.
     pub length: u64,
+    /// Set by whoever could not read the range: the engine reads what it gives out of this file itself
+    /// from then on, and so meets the error in the place of the reader.
+    pub is_doubtful: Arc<AtomicBool>,
 }
 
 impl BatchBytes {
@@ -134,6 +138,11 @@ impl BatchPiece {
 }
 
 impl FileRegion {
+    /// The range, or a part of it, could not be read.
+    pub fn note_failure(&self) {
+        self.is_doubtful.store(true, Ordering::Relaxed);
+    }
+
     /// Appends the range to `buf`; blocks the calling thread.
     pub fn read_into(&self, buf: &mut BytesMut) -> io::Result<()> {
         let length = usize::try_from(self.length).map_err(|_| io::ErrorKind::OutOfMemory)?;

@@ -91,10 +91,15 @@ pub trait DiskFile: Debug + Send + Sync {
     /// the error of a write-back that failed before may go with the pages.
     fn drop_cache(&self, position: u64, length: u64) -> io::Result<()>;
 
-    /// The range for a reader: shared with the file where the disk has real ones, else a copy.
+    /// The range for a reader: shared with the file where the disk has real ones, else a copy. A copy
+    /// too when the file [is doubtful](Self::is_doubtful).
     ///
     /// The caller has made sure that the range lies within the file.
     fn region(&self, position: u64, length: u64) -> io::Result<BatchPiece>;
+
+    /// Whether a reader of a region met bytes that it could not read: [`region`](Self::region) waits
+    /// for the disk then.
+    fn is_doubtful(&self) -> bool;
 
     /// Whether regions given out before are still held by somebody.
     fn has_readers(&self) -> bool;

@@ -6,6 +6,7 @@ use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::UNIX_EPOCH;
 
 use parking_lot::Mutex;
@@ -13,7 +14,7 @@ use rustix::fs::{Advice, fadvise, statvfs};
 use strandline_model::{ByteCount, Timestamp};
 use strandline_storage::{BatchPiece, FileRegion};
 
-use super::{DirEntry, Disk, DiskFile, DiskLock, EntryKind, OpenMode};
+use super::{DirEntry, Disk, DiskFile, DiskLock, EntryKind, OpenMode, read_exact_at};
 
 /// The name of the file in the folder that carries the lock.
 const LOCK_FILE: &str = "lock";
@@ -70,7 +71,8 @@ impl Disk for RealDisk {
             }
         }
         let file = Arc::new(options.open(self.root.join(path))?);
-        Ok(Arc::new(RealFile { file, sync: Mutex::new(SyncState::Sound) }))
+        let sync = Mutex::new(SyncState::Sound);
+        Ok(Arc::new(RealFile { file, is_doubtful: Arc::default(), sync }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -140,6 +142,8 @@ impl Disk for RealDisk {
 struct RealFile {
     /// Counts the regions that readers hold.
     file: Arc<File>,
+    /// Whether a reader met bytes that it could not read.
+    is_doubtful: Arc<AtomicBool>,
     /// Held while it is synced.
     sync: Mutex<SyncState>,
 }
@@ -230,8 +234,18 @@ impl DiskFile for RealFile {
     }
 
     fn region(&self, position: u64, length: u64) -> io::Result<BatchPiece> {
-        let file = Arc::clone(&self.file);
-        Ok(BatchPiece::File(FileRegion { file, position, length }))
+        if self.is_doubtful() {
+            let size = usize::try_from(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
+            let mut bytes = vec![0; size];
+            read_exact_at(self, position, &mut bytes)?;
+            return Ok(BatchPiece::Memory(bytes.into()));
+        }
+        let (file, is_doubtful) = (Arc::clone(&self.file), Arc::clone(&self.is_doubtful));
+        Ok(BatchPiece::File(FileRegion { file, position, length, is_doubtful }))
+    }
+
+    fn is_doubtful(&self) -> bool {
+        self.is_doubtful.load(Ordering::Relaxed)
     }
 
     fn has_readers(&self) -> bool {
@@ -262,7 +276,6 @@ impl RealFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::read_exact_at;
 
     fn disk() -> (tempfile::TempDir, RealDisk) {
         let folder = tempfile::tempdir().unwrap();
@@ -296,6 +309,29 @@ mod tests {
         let region = file.region(1, 2).unwrap();
         assert!(file.has_readers());
         drop(region);
+        assert!(!file.has_readers());
+    }
+
+    /// A bad sector, for which a file stands that became shorter.
+    #[test]
+    fn what_a_reader_could_not_read_is_met_by_who_asks_next() {
+        let (folder, disk) = disk();
+        let file = disk.open(Path::new("f"), OpenMode::New).unwrap();
+        file.write_at(0, &[b"abcdef"]).unwrap();
+        let BatchPiece::File(region) = file.region(0, 6).unwrap() else { panic!("a range") };
+        OpenOptions::new()
+            .write(true)
+            .open(folder.path().join("a/b/f"))
+            .unwrap()
+            .set_len(3)
+            .unwrap();
+        assert!(matches!(file.region(0, 6).unwrap(), BatchPiece::File(_)), "nobody noticed");
+        region.note_failure();
+        drop(region);
+        assert!(file.is_doubtful());
+        assert_eq!(file.region(0, 6).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        let BatchPiece::Memory(bytes) = file.region(1, 2).unwrap() else { panic!("a copy") };
+        assert_eq!(bytes, "bc");
         assert!(!file.has_readers());
     }
 

@@ -23,10 +23,10 @@ use crate::journal::files::SpareFile;
 use crate::journal::reader::{Journal, WalkStart};
 use crate::journal::{self, Generation, GroupPosition, GroupSequence};
 use crate::rows::RowMap;
-use crate::segment::{SegmentStore, rescue_name};
+use crate::segment::{SegmentStore, SyncFailure, rescue_name};
 use crate::snapshot::{self, LoadedSnapshot, SnapshotHead};
 use crate::tables::{self, DamageRow};
-use replay::{Batches, Facts};
+use replay::{Batches, Facts, loss_of};
 pub use report::{DamagedLog, OpenError, RecoveryReport, Started};
 use rescue::Rescue;
 use table::{FolderFacts, FolderVerdict, SnapshotFound};
@@ -134,7 +134,7 @@ fn go_on(
         if !rescue.is_needless() {
             journal.walk(start, |group| rescue.read(&group))?;
         }
-        let rows = rescue.finish()?.into_map();
+        let (rows, damaged) = rescue.finish()?;
         // Groups behind a clean stop are of the run after it.
         let unclean_run = if head.clean { head.run + 1 } else { head.run };
         let head = SnapshotHead {
@@ -145,9 +145,13 @@ fn go_on(
             unclean_run,
             clean: false,
         };
-        if let Some(failure) = segments.take_unsynced().run().into_iter().next() {
+        // Nobody believes what this start wrote to segments of damaged logs.
+        let matters =
+            |failure: &SyncFailure| failure.segment.is_none_or(|(id, _)| !damaged.contains(&id));
+        if let Some(failure) = segments.take_unsynced().run().into_iter().find(matters) {
             return Err(failure.error.into());
         }
+        let rows = rows.into_map();
         snapshot::write(&**disk, &head, &rows).map_err(failed("write snapshot"))?;
         Recovered { run: head.run, report, ..Recovered::from_snapshot(head, rows) }
     };
@@ -202,7 +206,12 @@ fn has_others(disk: &dyn Disk, segments: &SegmentStore) -> Result<bool, OpenErro
         Err(error) if error.kind() == io::ErrorKind::NotFound => false,
         Err(error) => return Err(failed("list journal")(error)),
     };
-    Ok(journal || !segments.list()?.is_empty())
+    let logs = match segments.list() {
+        // Something is there, whatever it was.
+        Err(error) if loss_of(&error).is_some() => true,
+        found => !found?.is_empty(),
+    };
+    Ok(journal || logs)
 }
 
 fn failed(what: &'static str) -> impl Fn(io::Error) -> OpenError {

@@ -5,13 +5,15 @@
 
 use std::collections::btree_map::Entry as MapEntry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use strandline_model::{ByteCount, Offset, PartitionId};
 use strandline_records::SealedBatches;
-use strandline_storage::{Durability, ErrorKind, LogSettings, StorageError};
+use strandline_storage::{Durability, ErrorKind, LogSettings, StorageError, is_lost};
 
 use super::decide::Decisions;
 use super::report::{OpenError, RecoveryReport};
@@ -19,7 +21,7 @@ use super::table::EntryVerdict;
 use crate::journal::GroupSequence;
 use crate::journal::group::{AppendHead, Entry, Group, WrittenBytes};
 use crate::rows::{RowMap, Rows};
-use crate::segment::{Append, Placement, SegmentLog, SegmentStore};
+use crate::segment::{Append, Placement, SegmentLog, SegmentStore, SyncFailure};
 use crate::tables::{self, EpochRow};
 
 /// The settings of a log while its batches go where they were: nothing is decided by them.
@@ -191,7 +193,10 @@ impl Batches {
         let (bytes, is_written) = match found {
             Found::InJournal(bytes) => (bytes.clone(), false),
             Found::InSegment(written) => {
-                let there = self.store.bytes_at(head.partition, place, written.length)?;
+                let there = match self.store.bytes_at(head.partition, place, written.length) {
+                    Ok(there) => there,
+                    Err(error) => return Ok(Err(damage_of(error)?)),
+                };
                 // They were synced before the entry was written: if they are not there, something
                 // durable is gone.
                 match there.filter(|bytes| written.are(bytes)) {
@@ -215,10 +220,19 @@ impl Batches {
             self.give_up(id, damage_of(error)?);
         }
         // A file with unsynced bytes stays open: with many logs they would be more than there may be.
-        if self.store.has_many_unsynced()
-            && let Some(failure) = self.store.take_unsynced().run().into_iter().next()
-        {
-            return Err(failure.error.into());
+        if self.store.has_many_unsynced() {
+            self.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Makes what was written until now durable.
+    fn sync(&mut self) -> Result<(), OpenError> {
+        for SyncFailure { segment, error, .. } in self.store.take_unsynced().run() {
+            match segment {
+                Some((id, _)) => self.give_up(id, damage_of(error)?),
+                None => return Err(error.into()),
+            }
         }
         Ok(())
     }
@@ -253,17 +267,22 @@ impl Batches {
         mut self,
         report: &mut RecoveryReport,
     ) -> Result<(Decisions, BTreeMap<PartitionId, String>), OpenError> {
+        let mut ended = Vec::new();
         for (id, Replayed { log, batches, bytes }) in std::mem::take(&mut self.logs) {
             match log.end_replay() {
-                Ok(segments) => {
-                    for facts in segments {
-                        self.decisions.rows.put_segment(id, &facts);
-                    }
-                    report.batches_replayed += batches;
-                    report.bytes_replayed += bytes;
-                }
+                Ok(segments) => ended.push((id, segments, batches, bytes)),
                 Err(error) => self.give_up(id, damage_of(error)?),
             }
+        }
+        // Before the rows change: those of a damaged log stay.
+        self.sync()?;
+        ended.retain(|(id, ..)| !self.damaged.contains_key(id));
+        for (id, segments, batches, bytes) in ended {
+            for facts in segments {
+                self.decisions.rows.put_segment(id, &facts);
+            }
+            report.batches_replayed += batches;
+            report.bytes_replayed += bytes;
         }
         report.batches_cut = self.cut;
         Ok((self.decisions, self.damaged))
@@ -291,9 +310,17 @@ fn contradiction(head: &AppendHead, what: &str) -> String {
     format!("journal and log contradict each other: batch `{base}..{next}` {what}")
 }
 
-/// Why the log is damaged, if that is what the error says. Others are of the disk: a later start may
-/// find everything, so this one changes nothing.
+/// What the disk said, when it is that something is lost.
+pub(super) fn loss_of(error: &StorageError) -> Option<&io::Error> {
+    error.source()?.downcast_ref().filter(|cause| is_lost(cause))
+}
+
+/// Why the log is damaged, if that is what the error says. Others are of the process or of the whole
+/// disk: a later start may find everything, so this one changes nothing.
 fn damage_of(error: StorageError) -> Result<String, StorageError> {
+    if let Some(loss) = loss_of(&error) {
+        return Ok(format!("{error}: {loss}"));
+    }
     match error.kind() {
         ErrorKind::Corrupt | ErrorKind::Missing | ErrorKind::Invalid => Ok(error.to_string()),
         ErrorKind::Unavailable | ErrorKind::Closed | ErrorKind::Fenced | ErrorKind::Full => {

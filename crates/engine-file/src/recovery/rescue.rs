@@ -1,8 +1,8 @@
 //! The third pass over the journal, when logs were found damaged: what it holds of them is written to
 //! files of their own, since its space is given up at the end of the recovery.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as MapEntry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -10,6 +10,7 @@ use strandline_model::{Offset, PartitionId};
 use strandline_storage::StorageError;
 
 use super::decide::Decisions;
+use super::replay::loss_of;
 use super::report::OpenError;
 use super::table::EntryVerdict;
 use crate::journal::group::{AppendHead, Entry, Group};
@@ -54,7 +55,10 @@ impl Rescue {
                 Entry::Append(_, bytes) => self.keep(head, bytes)?,
                 Entry::Written(_, written) => {
                     let place = Placement { segment: head.segment, position: head.position };
-                    let there = self.store.bytes_at(head.partition, place, written.length)?;
+                    let there = match self.store.bytes_at(head.partition, place, written.length) {
+                        Err(error) if loss_of(&error).is_some() => None,
+                        found => found?,
+                    };
                     // Those that are not there are why the log is damaged.
                     if let Some(bytes) = there.filter(|bytes| written.are(bytes)) {
                         self.keep(head, &bytes)?;
@@ -77,8 +81,10 @@ impl Rescue {
         file.add(bytes)
     }
 
-    /// Makes the files durable, but for their names, and marks the logs in the rows.
-    pub(super) fn finish(mut self) -> Result<Rows, OpenError> {
+    /// Makes the files durable, but for their names, and marks the logs in the rows. Returns these, and
+    /// which logs are damaged.
+    pub(super) fn finish(mut self) -> Result<(Rows, BTreeSet<PartitionId>), OpenError> {
+        let damaged = self.reasons.keys().copied().collect();
         for (id, reason) in self.reasons {
             let rescued = match self.files.remove(&id) {
                 Some((base_offset, file)) => {
@@ -91,6 +97,6 @@ impl Rescue {
             let value = DamageRow { rescued, reason }.value();
             self.decisions.rows.change((tables::DAMAGES, key), Some(value));
         }
-        Ok(self.decisions.rows)
+        Ok((self.decisions.rows, damaged))
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use strandline_model::{Offset, Timestamp};
-use strandline_storage::{BatchBytes, BatchInfo, Minimum, ReadLimit, StorageError};
+use strandline_storage::{BatchBytes, BatchInfo, BatchPiece, Minimum, ReadLimit, StorageError};
 
 use super::live::Segment;
 use super::log::SegmentLog;
@@ -18,7 +18,8 @@ impl SegmentLog {
     /// Empty when there is no such batch, or when the first exceeds the limit and
     /// [`Minimum::Nothing`] lets it. `upto` must not lie past the written end. The caller checks
     /// `from` against the log start, before the read and again when it fails: `Missing` says that
-    /// segments were removed meanwhile.
+    /// segments were removed meanwhile. A segment that can't be read fails the read that begins there;
+    /// one that begins before ends there.
     pub(crate) fn read(
         &self,
         from: Offset,
@@ -29,23 +30,30 @@ impl SegmentLog {
         let mut left = limit.bytes.get();
         let mut minimum = limit.minimum;
         for segment in self.segments_between(from, upto, READ_SEGMENTS_MAX) {
-            let (start, end) = self.range_in(&segment, from, upto, left, minimum)?;
-            if end == start {
-                break;
-            }
+            let range = self.range_in(&segment, from, upto, left, minimum);
+            let found = range.and_then(|(start, end)| {
+                let piece = (end > start).then(|| self.piece(&segment, start, end)).transpose();
+                Ok((piece?, end))
+            });
+            let (piece, end) = match found {
+                Err(_) if !batches.is_empty() => break,
+                found => found?,
+            };
+            let Some(piece) = piece else { break };
             minimum = Minimum::Nothing;
-            left = left.saturating_sub(end - start);
-            let file = self
-                .store
-                .open_file(segment.key(FileKind::Log))
-                .map_err(|error| segment.read_failed(error))?;
-            batches
-                .push(file.region(start, end - start).map_err(|error| segment.read_failed(error))?);
+            left = left.saturating_sub(piece.size().get());
+            batches.push(piece);
             if end < segment.facts().bytes {
                 break;
             }
         }
         Ok(batches)
+    }
+
+    fn piece(&self, segment: &Segment, start: u64, end: u64) -> Result<BatchPiece, StorageError> {
+        let file = self.store.open_file(segment.key(FileKind::Log));
+        let region = file.and_then(|file| file.region(start, end - start));
+        region.map_err(|error| segment.read_failed(error))
     }
 
     /// What [`read`](Self::read) returns, up to the end of one segment, when memory alone can tell:
@@ -72,6 +80,9 @@ impl SegmentLog {
             Some((start, end))
         })?;
         let file = self.store.files.opened(segment.key(FileKind::Log))?;
+        if file.is_doubtful() {
+            return None;
+        }
         let region = file.region(start, end - start).ok()?;
         let mut batches = BatchBytes::empty();
         batches.push(region);

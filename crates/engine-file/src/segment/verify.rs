@@ -1,6 +1,7 @@
 //! Reading a log whole and checking everything that can be checked.
 
 use std::collections::BTreeSet;
+use std::error::Error;
 use std::io;
 
 use strandline_model::{Offset, PartitionId, Timestamp};
@@ -53,11 +54,7 @@ impl SegmentStore {
     }
 
     /// Checks the segments of a log that is not open against `facts`. Blocks.
-    pub(crate) fn verify_closed(
-        &self,
-        id: PartitionId,
-        facts: &[SegmentFacts],
-    ) -> Result<Vec<Finding>, StorageError> {
+    pub(crate) fn verify_closed(&self, id: PartitionId, facts: &[SegmentFacts]) -> Vec<Finding> {
         let mut findings = Vec::new();
         for facts in facts {
             let chunk = FileKey::new(id, facts.base_offset, FileKind::Log).name();
@@ -67,7 +64,11 @@ impl SegmentStore {
                     let message = "file is missing".to_owned();
                     (0, Some(Finding { chunk: chunk.clone(), position: 0, message }))
                 }
-                Err(error) => return Err(error),
+                Err(error) => {
+                    let cause = error.source().map_or_else(String::new, ToString::to_string);
+                    let message = format!("file can't be read. error=`{cause}`");
+                    (0, Some(Finding { chunk: chunk.clone(), position: 0, message }))
+                }
             };
             let is_short = finding.is_none() && bytes < facts.bytes;
             findings.extend(finding);
@@ -76,7 +77,7 @@ impl SegmentStore {
                 findings.push(Finding { chunk, position: bytes, message });
             }
         }
-        Ok(findings)
+        findings
     }
 
     /// The base offsets of the segments that a partition has files of, in order. Blocks.
@@ -95,7 +96,7 @@ impl SegmentLog {
         // Asked before the folder and again after: files come and go meanwhile.
         let known_before = self.known();
         for segment in &segments {
-            self.verify_batches(segment, &mut findings)?;
+            self.verify_batches(segment, &mut findings);
             let log = segment.key(FileKind::Log);
             let facts = segment.facts();
             check_entries(&self.store, log, &facts, &mut findings);
@@ -117,11 +118,7 @@ impl SegmentLog {
         all.map(|segment| segment.base_offset).collect()
     }
 
-    fn verify_batches(
-        &self,
-        segment: &Segment,
-        findings: &mut Vec<Finding>,
-    ) -> Result<(), StorageError> {
+    fn verify_batches(&self, segment: &Segment, findings: &mut Vec<Finding>) {
         let key = segment.key(FileKind::Log);
         let facts = segment.facts();
         let mut report = |position, message| {
@@ -132,10 +129,10 @@ impl SegmentLog {
         let (file, size) = match (opened, size) {
             (Ok(file), Ok(size)) => (file, size),
             // Dropped meanwhile.
-            _ if !self.known().contains(&segment.base_offset) => return Ok(()),
+            _ if !self.known().contains(&segment.base_offset) => return,
             (Err(error), _) | (_, Err(error)) => {
                 report(0, format!("file can't be read. error=`{error}`"));
-                return Ok(());
+                return;
             }
         };
         if size < facts.bytes {
@@ -144,7 +141,13 @@ impl SegmentLog {
         let end = size.min(facts.bytes);
         let walk_bytes = self.store.options.walk_bytes;
         let checked = check_batches(&*file, segment.base_offset, end, walk_bytes, |_, _| Ok(()));
-        let (totals, fault) = checked.map_err(|error| segment.read_failed(error))?;
+        let (totals, fault) = match checked {
+            Ok(checked) => checked,
+            Err(error) => {
+                report(0, format!("file can't be read. error=`{error}`"));
+                return;
+            }
+        };
         if let Some(message) = fault {
             report(totals.bytes, message);
         } else if end == facts.bytes && totals.next_offset != facts.next_offset {
@@ -152,7 +155,6 @@ impl SegmentLog {
             let got = totals.next_offset;
             report(end, format!("segment ends elsewhere. expected=`{expected}`, got=`{got}`"));
         }
-        Ok(())
     }
 }
 

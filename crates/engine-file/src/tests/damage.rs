@@ -1,22 +1,27 @@
 //! A log that a start finds damaged stays closed; the others go on, and nothing of it is lost.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use strandline_model::{ByteCount, Offset};
 use strandline_records::batches;
-use strandline_storage::testkit::{Appended, Recorder, TestBatch, open_request, partition};
-use strandline_storage::{ErrorKind, Found, LogStore, Removal};
+use strandline_storage::testkit::{
+    Appended, Recorder, TestBatch, open_request, partition, settings,
+};
+use strandline_storage::{
+    ErrorKind, Found, LogSettings, LogStore, Minimum, ReadError, ReadLimit, Removal,
+};
 use tokio::sync::oneshot;
 
 use super::Running;
-use crate::FileEngineConfig;
-use crate::disk::{Crash, Disk, OpenMode, Replay, TestDisk};
+use crate::disk::{Crash, Disk, Fault, OpenMode, Persisted, Replay, TestDisk};
 use crate::journal::BLOCK_BYTES;
 use crate::queue::{Item, PendingChange, RowChange, Wait};
 use crate::segment::SegmentFacts;
 use crate::tables;
+use crate::{FileEngineConfig, OpenError};
 
 const SEGMENT: &str = "/0/00000000000000000000.log";
 
@@ -67,7 +72,7 @@ fn open_segment(disk: &TestDisk) -> Arc<dyn crate::disk::DiskFile> {
 /// how many of the appends since the checkpoint are gone.
 type Harm = (&'static str, fn(&TestDisk), usize);
 
-const HARMS: [Harm; 5] = [
+const HARMS: [Harm; 6] = [
     ("is missing", |disk| disk.remove_file(&path_of(disk, SEGMENT).unwrap()).unwrap(), 1),
     ("shorter", |disk| open_segment(disk).set_len(100).unwrap(), 1),
     ("is not in its segment", |disk| write_in_large(disk, b"?"), 1),
@@ -80,6 +85,15 @@ const HARMS: [Harm; 5] = [
         1,
     ),
     ("is missing", remove_folder, 1),
+    // A bad sector below what was written directly.
+    (
+        "os error 5",
+        |disk| {
+            let end = open_segment(disk).size().unwrap();
+            disk.spoil(SEGMENT, end - 700..end - 699);
+        },
+        1,
+    ),
 ];
 
 /// Changes a byte of what was written directly: the last that is in the segment after a crash.
@@ -172,6 +186,77 @@ async fn the_removal_of_a_damaged_log_leaves_nothing() {
         assert_eq!(running.report.damaged, []);
         running.open(0).await.append(TestBatch::of(1)).await;
     }
+}
+
+/// What the journal has goes beside a segment that the disk takes nothing for any more.
+#[tokio::test]
+async fn a_disk_that_fails_under_one_segment_at_start_costs_its_log_only() {
+    let faults = [
+        Fault::Write { kind: io::ErrorKind::Other, written: 5 },
+        Fault::Sync { persisted: Persisted::Nothing },
+        Fault::Sync { persisted: Persisted::Torn(2) },
+    ];
+    for fault in faults {
+        let Folder { disk, since, other } = folder().await;
+        disk.inject(SEGMENT, 0, fault);
+        let running = Running::with(&disk, config());
+        assert_closed(&running, "os error 5").await;
+        assert_eq!(rescued(&disk), bytes_of(&since), "{fault:?}");
+        running.open(1).await.assert_holds(&other).await;
+        for crash in [Crash::DropAll, Crash::Torn(1)] {
+            let left = disk.after(crash);
+            let again = Running::with(&left, config());
+            assert_closed(&again, "os error 5").await;
+            assert_eq!(rescued(&left), bytes_of(&since), "{fault:?}");
+            again.open(1).await.assert_holds(&other).await;
+        }
+    }
+}
+
+/// Rights, open files, memory: what the next start may have again is no damage.
+#[tokio::test]
+async fn an_error_that_may_pass_refuses_the_folder_and_changes_nothing() {
+    let Folder { disk, since, other } = folder().await;
+    disk.inject(SEGMENT, 0, Fault::Open { kind: io::ErrorKind::PermissionDenied });
+    let before = disk.paths();
+    let refused = Running::try_with(&disk, config()).err().unwrap();
+    assert!(matches!(refused, OpenError::Storage(_)), "{refused}");
+    assert_eq!(disk.paths(), before);
+    let running = Running::with(&disk, config());
+    assert_eq!(running.report.damaged, []);
+    assert!(running.open(0).await.read_all(since[0].offsets.start).await == bytes_of(&since));
+    running.open(1).await.assert_holds(&other).await;
+}
+
+/// A log without entries in the journal is not looked at: its bad sector costs what lies there.
+#[tokio::test]
+async fn a_bad_sector_costs_the_reads_that_meet_it() {
+    let disk = TestDisk::new();
+    let running = Running::with(&disk, config());
+    let hit = running.open(0).await;
+    hit.log.configure(LogSettings { segment_bytes: ByteCount::kib(2), ..settings() });
+    let kept = [hit.append(large(1)).await, hit.append(large(1)).await, hit.append(large(1)).await];
+    drop(hit);
+    let disk = running.close().await;
+    disk.spoil("/0/00000000000000000001.log", 0..1);
+    let running = Running::with(&disk, config());
+    assert_eq!(running.report.damaged, []);
+    let hit = running.open(0).await;
+    let limit = ReadLimit { bytes: ByteCount::new(1), minimum: Minimum::OneBatch };
+    let end = hit.log.bounds().durable_end;
+    for (index, one) in kept.iter().enumerate() {
+        let read = hit.log.read(one.offsets.start, end, limit).await;
+        if index == 1 {
+            let Err(ReadError::Storage(error)) = read else { panic!("{read:?}") };
+            assert_eq!(error.kind(), ErrorKind::Unavailable);
+        } else {
+            assert!(read.unwrap().read_to_memory().unwrap() == one.bytes);
+        }
+    }
+    hit.append(TestBatch::of(1)).await;
+    let findings = running.file.verify(partition(0)).await.unwrap();
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert!(findings[0].message.contains("os error 5"), "{findings:?}");
 }
 
 /// Recovery is begun again until it has ended once; what it rescues is the same each time.
@@ -268,11 +353,7 @@ async fn what_was_taken_back_is_not_rescued() {
     let running = Running::with(&disk, config());
     let hit = running.open(0).await;
     hit.append(TestBatch::of(3)).await;
-    disk.inject(
-        SEGMENT,
-        0,
-        crate::disk::Fault::Write { kind: std::io::ErrorKind::Other, written: 0 },
-    );
+    disk.inject(SEGMENT, 0, Fault::Write { kind: io::ErrorKind::Other, written: 0 });
     let (_, failed) = hit.submit(TestBatch::of(6)).await;
     failed.await.unwrap_err();
     let again = running.open(0).await;

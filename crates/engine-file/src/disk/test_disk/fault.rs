@@ -9,12 +9,12 @@ use super::Crash;
 pub enum Fault {
     /// A write fails after its first `written` bytes reached the file.
     Write {
-        /// The error.
+        /// The error; [`io::ErrorKind::Other`] stands for that of a bad disk (`EIO`).
         kind: io::ErrorKind,
         /// What was written all the same: a short write.
         written: usize,
     },
-    /// A sync of a file fails. As Linux does, the dirty pages are marked clean: they still read well,
+    /// A sync of a file fails (`EIO`). As Linux does, the dirty pages are marked clean: they still read well,
     /// no later sync writes them, and after a crash only what `persisted` says is there.
     Sync {
         /// What reached the medium.
@@ -27,7 +27,7 @@ pub enum Fault {
         /// The error.
         kind: io::ErrorKind,
     },
-    /// A read fails.
+    /// A read fails (`EIO`).
     Read,
 }
 

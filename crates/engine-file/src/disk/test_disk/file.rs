@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
+use rustix::io::Errno;
 use strandline_model::Timestamp;
 use strandline_storage::BatchPiece;
 
@@ -26,7 +27,7 @@ impl DiskFile for TestFile {
         let position = index(position)?;
         if let Some(Fault::Write { kind, written }) = state.meet(Moment::Write, self.id) {
             state.write(self.id, position, &bytes[..written.min(bytes.len())])?;
-            return Err(kind.into());
+            return Err(if kind == io::ErrorKind::Other { Errno::IO.into() } else { kind.into() });
         }
         let length = state.files[&self.id].bytes.len();
         let fits = length.saturating_add(state.room()).saturating_sub(position).min(bytes.len());
@@ -41,8 +42,9 @@ impl DiskFile for TestFile {
         }
         let mut state = self.state.lock();
         if state.meet(Moment::Read, self.id).is_some() {
-            return Err(io::Error::other("injected: read"));
+            return Err(Errno::IO.into());
         }
+        state.check_readable(self.id, &(position..position.saturating_add(buf.len() as u64)))?;
         let bytes = &state.files[&self.id].bytes;
         let start = index(position)?.min(bytes.len());
         let count = buf.len().min(bytes.len() - start);
@@ -74,7 +76,7 @@ impl DiskFile for TestFile {
         if let Some(Fault::Sync { persisted }) = state.meet(Moment::Sync, self.id) {
             self.sync_failed.store(true, Ordering::Relaxed);
             state.record(Operation::SyncFailed { file: self.id, persisted: persisted.into() })?;
-            return Err(io::Error::other("injected: sync"));
+            return Err(Errno::IO.into());
         }
         state.record(Operation::Sync(self.id))
     }
@@ -97,6 +99,10 @@ impl DiskFile for TestFile {
         let mut bytes = vec![0; index(length)?];
         read_exact_at(self, position, &mut bytes)?;
         Ok(BatchPiece::Memory(bytes.into()))
+    }
+
+    fn is_doubtful(&self) -> bool {
+        false
     }
 
     fn has_readers(&self) -> bool {

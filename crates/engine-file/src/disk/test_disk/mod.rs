@@ -15,12 +15,14 @@ mod tests;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use rustix::io::Errno;
 use strandline_model::{ByteCount, Timestamp};
 
 use super::{DirEntry, Disk, DiskFile, DiskLock, EntryKind, OpenMode};
@@ -101,11 +103,19 @@ struct State {
     origin: Medium,
     history: Vec<Operation>,
     faults: Faults,
+    spoiled: Vec<Spoiled>,
     meanwhile: Option<Meanwhile>,
     capacity: Option<u64>,
     power_off_after: Option<usize>,
     locked: bool,
     now: Timestamp,
+}
+
+/// Bytes that can't be read any more.
+#[derive(Clone, Debug)]
+struct Spoiled {
+    path_contains: String,
+    bytes: Range<u64>,
 }
 
 /// What another thread does while somebody reads.
@@ -165,6 +175,7 @@ impl TestDisk {
             medium,
             history: Vec::new(),
             faults: Faults::default(),
+            spoiled: Vec::new(),
             meanwhile: None,
             capacity: None,
             power_off_after: None,
@@ -201,6 +212,13 @@ impl TestDisk {
     /// its kind succeeded.
     pub fn inject(&self, path_contains: &str, skip: usize, fault: Fault) {
         self.state.lock().faults.arm(path_contains, skip, fault);
+    }
+
+    /// From now on reads of these bytes fail, in every file whose path contains `path_contains`: a bad
+    /// sector. What is made from this disk is a sound one.
+    pub fn spoil(&self, path_contains: &str, bytes: Range<u64>) {
+        let spoiled = Spoiled { path_contains: path_contains.to_owned(), bytes };
+        self.state.lock().spoiled.push(spoiled);
     }
 
     /// Runs `other` in the midst of the next read of a file, as another thread would.
@@ -285,6 +303,17 @@ impl State {
     fn meet(&mut self, moment: Moment, id: FileId) -> Option<Fault> {
         let name = self.files[&id].name.to_string_lossy().into_owned();
         self.faults.meet(moment, &name)
+    }
+
+    /// Fails when a read of `bytes` would meet a bad sector.
+    fn check_readable(&self, id: FileId, bytes: &Range<u64>) -> io::Result<()> {
+        let name = self.files[&id].name.to_string_lossy();
+        let is_hit = |spoiled: &Spoiled| {
+            name.contains(&spoiled.path_contains)
+                && spoiled.bytes.start < bytes.end
+                && bytes.start < spoiled.bytes.end
+        };
+        if self.spoiled.iter().any(is_hit) { Err(Errno::IO.into()) } else { Ok(()) }
     }
 
     fn used(&self) -> u64 {

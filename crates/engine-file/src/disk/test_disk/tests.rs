@@ -16,7 +16,7 @@ fn with_durable_file() -> (TestDisk, Arc<dyn DiskFile>) {
     (disk, file)
 }
 
-const TORN: std::ops::Range<u64> = 0..64;
+const TORN: Range<u64> = 0..64;
 
 #[test]
 fn an_unsynced_write_is_kept_dropped_or_torn_by_sectors() {
