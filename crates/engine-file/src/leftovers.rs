@@ -24,9 +24,10 @@ impl ClosedLogs for Shared {
         }
         let (facts, end) = {
             let rows = self.rows.read();
-            // One that is removed goes whole, of one that is damaged nothing goes, and one without a
-            // row is not known here.
-            if rows.is_removed(id) || rows.damage(id).is_some() || !rows.has_log(id) {
+            // One that is removed goes whole; of one that is damaged or in quarantine nothing goes; and
+            // one without a row is not known here.
+            let is_sound = rows.damage(id).is_none() && rows.quarantined(id).is_none();
+            if rows.is_removed(id) || !is_sound || !rows.has_log(id) {
                 return Ok(Swept::Done);
             }
             (rows.segments(id), rows.end(id))

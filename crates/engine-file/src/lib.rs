@@ -27,6 +27,7 @@ mod leftovers;
 mod live;
 mod log;
 mod meta;
+mod quarantine;
 mod queue;
 mod recovery;
 mod registry;

@@ -10,7 +10,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use strandline_model::{Offset, PartitionId};
+use strandline_model::{Offset, PartitionId, Timestamp};
 use strandline_storage::{Page, Row};
 
 use crate::segment::SegmentFacts;
@@ -179,6 +179,21 @@ impl Rows {
     pub(crate) fn damage(&self, id: PartitionId) -> Option<DamageRow> {
         let value = self.get(tables::DAMAGES, &tables::partition_key(id));
         value.map(|value| DamageRow::parse(value))
+    }
+
+    /// Since when the log is in quarantine, if it is.
+    pub(crate) fn quarantined(&self, id: PartitionId) -> Option<Timestamp> {
+        let value = self.get(tables::QUARANTINES, &tables::partition_key(id));
+        value.map(|value| tables::parse_quarantine(value))
+    }
+
+    /// All logs in quarantine, in order, and since when.
+    pub(crate) fn all_quarantined(&self) -> Vec<(PartitionId, Timestamp)> {
+        let rows = self.range(tables::QUARANTINES, None, &[]);
+        let parsed = rows.filter_map(|(key, value)| {
+            Some((tables::key_partition(key)?, tables::parse_quarantine(value)))
+        });
+        parsed.collect()
     }
 
     pub(crate) fn state(&self, id: PartitionId) -> Option<(Offset, Bytes)> {

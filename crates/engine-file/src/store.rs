@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use strandline_model::{ByteCount, LeaderEpoch, Offset, PartitionId};
+use strandline_model::{ByteCount, LeaderEpoch, Offset, PartitionId, Timestamp};
 use strandline_storage::{
-    BoxFuture, ErrorKind, Finding, Found, LogBounds, LogStore, OpenLog, Opened, Removal, Space,
-    StorageError, Stored, Ticket,
+    BoxFuture, ErrorKind, Finding, Found, LogBounds, LogStore, Lost, OpenLog, Opened, Quarantined,
+    Removal, Space, StorageError, Stored, Ticket,
 };
 use tokio::sync::oneshot;
 
@@ -46,6 +46,10 @@ impl LogStore for FileEngine {
                 let message = format!("log is being removed. partition=`{id}`");
                 return Err(StorageError::new(ErrorKind::Invalid, message));
             }
+            if shared.rows.read().quarantined(id).is_some() {
+                let message = format!("log is in quarantine. partition=`{id}`");
+                return Err(StorageError::new(ErrorKind::Invalid, message));
+            }
             if let Some(damage) = shared.rows.read().damage(id) {
                 return Err(StorageError::new(ErrorKind::Corrupt, damage.describe(id)));
             }
@@ -74,8 +78,12 @@ impl LogStore for FileEngine {
 
     fn stored(&self, id: PartitionId) -> Option<Stored> {
         let shared = &self.shared;
-        if shared.rows.read().is_removed(id) || shared.rows.read().damage(id).is_some() {
-            return None;
+        {
+            let rows = shared.rows.read();
+            let is_closed = rows.damage(id).is_some() || rows.quarantined(id).is_some();
+            if is_closed || rows.is_removed(id) {
+                return None;
+            }
         }
         if let Some(live) = shared.logs.live(id) {
             let bounds = live.bounds();
@@ -91,6 +99,7 @@ impl LogStore for FileEngine {
             self.shared.check_open()?;
             let mut ids = self.shared.rows.read().partitions();
             ids.extend(self.shared.segments.list()?);
+            ids.extend(self.shared.segments.list_set_aside()?);
             ids.sort_unstable();
             ids.dedup();
             Ok(ids)
@@ -109,6 +118,30 @@ impl LogStore for FileEngine {
         })
     }
 
+    fn quarantine(
+        &self,
+        id: PartitionId,
+        since: Timestamp,
+    ) -> BoxFuture<'_, Result<(), StorageError>> {
+        Box::pin(self.shared.quarantine(id, since))
+    }
+
+    fn release(&self, id: PartitionId) -> BoxFuture<'_, Result<(), StorageError>> {
+        Box::pin(self.shared.release(id))
+    }
+
+    fn quarantined(&self) -> BoxFuture<'_, Result<Vec<Quarantined>, StorageError>> {
+        Box::pin(self.shared.list_quarantined())
+    }
+
+    fn lost(&self) -> BoxFuture<'_, Result<Vec<Lost>, StorageError>> {
+        Box::pin(async move {
+            self.shared.check_open()?;
+            let shared = Arc::clone(&self.shared);
+            blocking(move || shared.lost()).await
+        })
+    }
+
     fn verify(&self, id: PartitionId) -> BoxFuture<'_, Result<Vec<Finding>, StorageError>> {
         Box::pin(async move {
             self.shared.check_open()?;
@@ -117,6 +150,10 @@ impl LogStore for FileEngine {
             }
             let (facts, damage) = {
                 let rows = self.shared.rows.read();
+                if rows.quarantined(id).is_some() {
+                    let message = format!("log is in quarantine. partition=`{id}`");
+                    return Err(StorageError::new(ErrorKind::Invalid, message));
+                }
                 (rows.segments(id), rows.damage(id))
             };
             if facts.is_empty() && damage.is_none() && self.shared.logs.earlier(id).is_none() {
@@ -285,7 +322,7 @@ impl Shared {
         };
         let is_marked = self.rows.read().is_removed(id);
         if !is_marked {
-            self.close_for_removal(id).await?;
+            self.close(id, &format!("log is being removed. partition=`{id}`")).await?;
         }
         let had_bytes = self.rows.read().has_log(id);
         if !is_marked && had_bytes {
@@ -318,9 +355,8 @@ impl Shared {
     }
 
     /// Ends the handle of whoever has the log open; what it submitted is done first.
-    async fn close_for_removal(&self, id: PartitionId) -> Result<(), StorageError> {
+    pub(crate) async fn close(&self, id: PartitionId, message: &str) -> Result<(), StorageError> {
         if let Some(live) = self.logs.live(id) {
-            let message = format!("log is being removed. partition=`{id}`");
             let error = StorageError::new(ErrorKind::Closed, message);
             let was_alive = self.queue.exclusively(|| live.set_fate(error.clone()));
             self.retire(&live, was_alive.then_some(error)).await?;
@@ -351,7 +387,7 @@ impl Shared {
     }
 
     /// Commits changes of the engine's own rows.
-    async fn change(&self, changes: Vec<RowChange>) -> Result<(), StorageError> {
+    pub(crate) async fn change(&self, changes: Vec<RowChange>) -> Result<(), StorageError> {
         let (done, answer) = oneshot::channel();
         let change = PendingChange {
             expectations: Vec::new(),
@@ -366,20 +402,20 @@ impl Shared {
     }
 }
 
-/// Logs of which somebody carries out the removal.
+/// Logs of which somebody carries out the removal, or the quarantine.
 #[derive(Debug, Default)]
 pub(crate) struct Ending(Mutex<BTreeSet<PartitionId>>);
 
 impl Ending {
     /// `None` while somebody else does.
-    fn begin(&self, id: PartitionId) -> Option<EndingGuard<'_>> {
+    pub(crate) fn begin(&self, id: PartitionId) -> Option<EndingGuard<'_>> {
         let is_first = self.0.lock().insert(id);
         is_first.then(|| EndingGuard { ending: self, id })
     }
 }
 
 /// Whoever carries out a removal, until it has an answer or goes away.
-struct EndingGuard<'a> {
+pub(crate) struct EndingGuard<'a> {
     ending: &'a Ending,
     id: PartitionId,
 }

@@ -33,9 +33,12 @@ pub(crate) const STATES: TableNumber = TableNumber(132);
 /// Logs that a start found damaged.
 pub(crate) const DAMAGES: TableNumber = TableNumber(133);
 
+/// Logs that are out of service because nobody knows them, and since when.
+pub(crate) const QUARANTINES: TableNumber = TableNumber(135);
+
 /// Tables whose key begins with a partition: all of the engine's own.
-pub(crate) const OF_PARTITIONS: [TableNumber; 6] =
-    [SEGMENTS, EPOCHS, LOG_STARTS, REMOVALS, STATES, DAMAGES];
+pub(crate) const OF_PARTITIONS: [TableNumber; 7] =
+    [SEGMENTS, EPOCHS, LOG_STARTS, REMOVALS, STATES, DAMAGES, QUARANTINES];
 
 const PARTITION_BYTES: usize = 20;
 
@@ -95,6 +98,11 @@ pub(crate) fn parse_segment(key: &[u8], value: &[u8]) -> Option<SegmentFacts> {
         last_appended_at: Timestamp::from_wire(fields.i64()?)?,
     };
     fields.is_empty().then_some(facts)
+}
+
+/// Since when a log is in quarantine. A moment that can't be read is the earliest one.
+pub(crate) fn parse_quarantine(value: &[u8]) -> Timestamp {
+    Fields::of(value).i64().and_then(Timestamp::from_wire).unwrap_or_default()
 }
 
 /// The newest epoch of a log.

@@ -25,7 +25,7 @@ mod ticket;
 pub use error::{AppendError, CommitError, ErrorKind, ReadError, StorageError, is_lost};
 pub use log::{
     BatchInfo, ChunkId, ChunkInfo, ChunkState, CommitLog, Durability, Finding, Found, LogBounds,
-    LogListener, LogSettings, LogStore, OpenLog, Opened, Removal, Space, Stored,
+    LogListener, LogSettings, LogStore, Lost, OpenLog, Opened, Quarantined, Removal, Space, Stored,
 };
 pub use memory::{MemoryEngine, MemoryOptions};
 pub use meta::{Change, Expectation, Key, MetaBatch, MetaStore, Page, Row, Table, Value};

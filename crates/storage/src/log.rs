@@ -18,7 +18,7 @@ pub trait LogStore: Debug + Send + Sync {
     /// opener. The claim is durable before the first append of that epoch is. A log that was never
     /// appended to costs no file. Fails with `Missing`, and never returns an empty log, when the
     /// engine's rows say that bytes existed; with `Corrupt`, now and later, when what was durable was
-    /// found damaged; with `Invalid` once removal has begun.
+    /// found damaged; with `Invalid` once removal has begun, or while the log is in quarantine.
     fn open(&self, request: OpenLog) -> BoxFuture<'_, Result<Opened, StorageError>>;
 
     /// The epoch of the log's opener or, while it has none, the one that [`open`](Self::open) would
@@ -29,7 +29,8 @@ pub trait LogStore: Debug + Send + Sync {
     /// an open one what its handle would say. `None` when nothing is known, or it can't be opened.
     fn stored(&self, id: PartitionId) -> Option<Stored>;
 
-    /// Every partition that owns bytes or rows here: orphans are found by comparing.
+    /// Every partition that owns bytes or rows here, in quarantine or not: orphans are found by
+    /// comparing.
     fn list(&self) -> BoxFuture<'_, Result<Vec<PartitionId>, StorageError>>;
 
     /// Removes up to `budget` bytes of a log that nobody will open again.
@@ -41,6 +42,29 @@ pub trait LogStore: Debug + Send + Sync {
         id: PartitionId,
         budget: ByteCount,
     ) -> BoxFuture<'_, Result<Removal, StorageError>>;
+
+    /// Takes a log that nobody knows out of service and sets aside what is stored of it.
+    ///
+    /// Durable when it returns, idempotent, completed by another call after a crash. An open handle of
+    /// the log is closed; what it had submitted is kept. Nothing is lost: [`release`](Self::release)
+    /// brings the log back, [`remove_some`](Self::remove_some) removes it. Of several calls the first
+    /// `since` is kept. Does nothing when nothing is stored; `Invalid` once removal has begun.
+    fn quarantine(
+        &self,
+        id: PartitionId,
+        since: Timestamp,
+    ) -> BoxFuture<'_, Result<(), StorageError>>;
+
+    /// Ends the quarantine of a log, which is as it was before. Durable when it returns, idempotent,
+    /// completed by another call after a crash; does nothing when the log is in none.
+    fn release(&self, id: PartitionId) -> BoxFuture<'_, Result<(), StorageError>>;
+
+    /// The logs in quarantine, in order.
+    fn quarantined(&self) -> BoxFuture<'_, Result<Vec<Quarantined>, StorageError>>;
+
+    /// The logs of which something durable is known to be gone, in order: by a look at what is there,
+    /// not at what it holds. They are never served as if it had not been there.
+    fn lost(&self) -> BoxFuture<'_, Result<Vec<Lost>, StorageError>>;
 
     /// Reads and checks everything of a log, changing nothing.
     fn verify(&self, id: PartitionId) -> BoxFuture<'_, Result<Vec<Finding>, StorageError>>;
@@ -261,6 +285,26 @@ pub enum Removal {
     Done,
     /// About this many bytes.
     Remaining(ByteCount),
+}
+
+/// A log in quarantine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quarantined {
+    /// Which one.
+    pub id: PartitionId,
+    /// Since when, by the clock of whoever put it there.
+    pub since: Timestamp,
+    /// Bytes that are set aside.
+    pub bytes: ByteCount,
+}
+
+/// A log of which something durable is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// Which one.
+    pub id: PartitionId,
+    /// What, as a lower-case fact.
+    pub what: String,
 }
 
 /// Something wrong that [`LogStore::verify`] found.

@@ -19,6 +19,7 @@ pub mod history;
 mod macros;
 pub mod meta;
 pub mod open;
+pub mod quarantine;
 pub mod read;
 mod recorder;
 pub mod remove;

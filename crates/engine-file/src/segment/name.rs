@@ -7,6 +7,9 @@ use strandline_model::{Offset, PartitionId, PartitionIndex, TopicId};
 /// The folder of all logs.
 pub(super) const LOGS: &str = "logs";
 
+/// The folder of what is set aside, laid out like that of the logs.
+pub(super) const QUARANTINE: &str = "quarantine";
+
 /// A file of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct FileKey {
@@ -86,6 +89,16 @@ pub(super) fn topic_dir(topic_id: TopicId) -> PathBuf {
 
 pub(super) fn partition_dir(id: PartitionId) -> PathBuf {
     topic_dir(id.topic_id).join(id.index.to_string())
+}
+
+/// Where what is stored of a topic is set aside.
+pub(super) fn quarantine_topic_dir(topic_id: TopicId) -> PathBuf {
+    Path::new(QUARANTINE).join(topic_id.to_string())
+}
+
+/// The same of a partition.
+pub(super) fn quarantine_dir(id: PartitionId) -> PathBuf {
+    quarantine_topic_dir(id.topic_id).join(id.index.to_string())
 }
 
 /// The file that a name in a partition's folder stands for, if it is one of ours.

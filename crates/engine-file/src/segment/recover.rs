@@ -110,9 +110,7 @@ impl SegmentLog {
         let logs = found.iter().filter(|key| key.kind == FileKind::Log);
         let found_logs: BTreeSet<Offset> = logs.map(|key| key.base_offset).collect();
         if let Some(missing) = known.difference(&found_logs).next() {
-            let file = FileKey::new(id, *missing, FileKind::Log).path();
-            let message = format!("segment is missing. file=`{}`", file.display());
-            return Err(StorageError::new(ErrorKind::Corrupt, message));
+            return Err(StorageError::new(ErrorKind::Corrupt, missing_segment(id, *missing)));
         }
         let mut dropped = VecDeque::new();
         for key in found {
@@ -177,6 +175,12 @@ impl SegmentLog {
         let (writer, state) = (Mutex::default(), Mutex::new(state));
         Self { store, id, replayed_from: None, writer, state }
     }
+}
+
+/// What is wrong with a log that has lost a segment.
+pub(crate) fn missing_segment(id: PartitionId, base_offset: Offset) -> String {
+    let file = FileKey::new(id, base_offset, FileKind::Log).path();
+    format!("segment is missing. file=`{}`", file.display())
 }
 
 /// The engine's rows were checked when they were read; this guards against facts that contradict

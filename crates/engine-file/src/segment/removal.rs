@@ -4,6 +4,7 @@
 //! once takes 0.3 s and stalls every sync meanwhile. Nothing is cut while somebody reads it.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use strandline_model::{ByteCount, Offset, PartitionId};
@@ -11,7 +12,9 @@ use strandline_storage::{Removal, StorageError};
 
 use super::SegmentFacts;
 use super::log::SegmentLog;
-use super::name::{FileKey, FileKind, LOGS, partition_dir, topic_dir};
+use super::name::{
+    FileKey, FileKind, LOGS, QUARANTINE, partition_dir, quarantine_topic_dir, topic_dir,
+};
 use super::recover::Leftovers;
 use super::store::SegmentStore;
 use crate::disk::{DiskFile, OpenMode};
@@ -131,6 +134,10 @@ impl SegmentStore {
         if left > 0 {
             return Ok(Removal::Remaining(ByteCount::new(left)));
         }
+        let left = self.remove_set_aside(id, &mut budget)?;
+        if left > 0 {
+            return Ok(Removal::Remaining(ByteCount::new(left)));
+        }
         // What is left are indexes without a segment, and copies.
         for key in self.files_of(id)? {
             self.remove_file(key).map_err(|error| remove_failed(key, error))?;
@@ -181,7 +188,9 @@ impl SegmentStore {
     /// Makes it durable that [`remove_some`](Self::remove_some) was `Done`, for a log that nothing but
     /// its files knew. Blocks.
     pub(crate) fn sync_removal(&self, id: PartitionId) -> Result<(), StorageError> {
-        for folder in [topic_dir(id.topic_id), LOGS.into()] {
+        let logs = [topic_dir(id.topic_id), LOGS.into()];
+        let aside = [quarantine_topic_dir(id.topic_id), QUARANTINE.into()];
+        for folder in logs.into_iter().chain(aside) {
             match self.sync_folder(&folder) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     let context = format!("sync folder. folder=`{}`", folder.display());
@@ -260,10 +269,18 @@ impl SegmentStore {
         }
     }
 
-    /// Removes the folder of a partition, and that of its topic when it was the last one.
     fn remove_dirs(&self, id: PartitionId) -> Result<(), StorageError> {
-        let topic = topic_dir(id.topic_id);
-        for (folder, parent) in [(partition_dir(id), topic.clone()), (topic, LOGS.into())] {
+        self.remove_dirs_of(partition_dir(id), topic_dir(id.topic_id), LOGS)
+    }
+
+    /// Removes the folder of a partition, and that of its topic when it was the last one.
+    pub(super) fn remove_dirs_of(
+        &self,
+        partition: PathBuf,
+        topic: PathBuf,
+        root: &str,
+    ) -> Result<(), StorageError> {
+        for (folder, parent) in [(partition, topic.clone()), (topic, root.into())] {
             match self.disk.remove_dir(&folder) {
                 Ok(()) => self.files.note_names_changed(parent),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -99,10 +99,15 @@ impl SegmentStore {
 
     /// Every partition that has a folder here, in order.
     pub(crate) fn list(&self) -> Result<Vec<PartitionId>, StorageError> {
+        self.partitions_in(Path::new(LOGS))
+    }
+
+    /// Every partition that has a folder below `root`, in order.
+    pub(super) fn partitions_in(&self, root: &Path) -> Result<Vec<PartitionId>, StorageError> {
         let mut ids = Vec::new();
-        for topic in self.dirs_in(Path::new(LOGS))? {
+        for topic in self.dirs_in(root)? {
             let Ok(topic_id) = topic.parse() else { continue };
-            for partition in self.dirs_in(&topic_dir(topic_id))? {
+            for partition in self.dirs_in(&root.join(topic))? {
                 ids.extend(
                     parse_partition(&partition).map(|index| PartitionId::new(topic_id, index)),
                 );

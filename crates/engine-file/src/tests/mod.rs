@@ -6,6 +6,7 @@ mod durability;
 mod failure;
 mod leftovers;
 mod panic;
+mod quarantine;
 mod removal;
 mod room;
 mod space;

@@ -4,6 +4,7 @@
 
 mod admission;
 mod compaction;
+mod reconcile;
 mod retention;
 mod saved_state;
 

@@ -41,6 +41,8 @@ pub(super) struct State {
     pub(super) unclean: bool,
     /// Removal has begun: nobody opens, reads or writes any more.
     pub(super) removing: bool,
+    /// Since when nobody opens, reads or writes it.
+    pub(super) quarantined: Option<Timestamp>,
     /// Tickets of [`CommitLog::durable`] with the end that each waits for.
     pub(super) waiting: Vec<(Offset, Completion)>,
 }
@@ -99,22 +101,26 @@ impl State {
             opener: None,
             unclean: false,
             removing: false,
+            quarantined: None,
             waiting: Vec::new(),
         }
     }
 
     /// Everything that is held, with its overhead.
-    #[cfg(feature = "testkit")]
     pub(super) fn held(&self) -> u64 {
         self.chunks.held() + self.saved.as_ref().map_or(0, |(_, state)| state.len() as u64)
     }
 
     pub(super) fn check_kept(&self, id: PartitionId) -> Result<(), StorageError> {
+        self.withdrawn(id).map_or(Ok(()), |why| Err(StorageError::new(ErrorKind::Closed, why)))
+    }
+
+    /// Why nobody may have the log open, if so.
+    pub(super) fn withdrawn(&self, id: PartitionId) -> Option<String> {
         if self.removing {
-            let message = format!("log is being removed. partition=`{id}`");
-            return Err(StorageError::new(ErrorKind::Closed, message));
+            return Some(format!("log is being removed. partition=`{id}`"));
         }
-        Ok(())
+        self.quarantined.map(|_| format!("log is in quarantine. partition=`{id}`"))
     }
 
     /// Takes the completions whose end is durable.

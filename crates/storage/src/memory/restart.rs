@@ -53,6 +53,8 @@ fn taken_over(id: PartitionId, log: &Log, stop: Stop) -> Log {
     state.saved = old.saved.take();
     state.epoch = old.epoch;
     state.removing = old.removing;
+    state.quarantined = old.quarantined;
+    state.unclean = old.unclean;
     if stop == Stop::Crash {
         state.unclean = true;
         state.bounds.written_end = state.bounds.durable_end;

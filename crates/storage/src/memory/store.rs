@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use strandline_model::{ByteCount, LeaderEpoch, PartitionId};
+use strandline_model::{ByteCount, LeaderEpoch, PartitionId, Timestamp};
 use tokio::sync::mpsc::Permit;
 
-use super::log::{Freed, Log, MemoryLog, Opener};
+use super::log::{Freed, Log, MemoryLog, Opener, State};
 use super::settle::Settlement;
 use super::{MemoryEngine, Shared};
 use crate::{
-    BoxFuture, ErrorKind, Finding, Found, LogStore, OpenLog, Opened, Removal, Space, StorageError,
-    Stored, Ticket,
+    BoxFuture, ErrorKind, Finding, Found, LogStore, Lost, OpenLog, Opened, Quarantined, Removal,
+    Space, StorageError, Stored, Ticket,
 };
 
 impl LogStore for MemoryEngine {
@@ -32,7 +32,7 @@ impl LogStore for MemoryEngine {
         let log = self.shared.log(id)?;
         let state = log.state.lock();
         let chunks = state.chunks.infos();
-        (!state.removing).then_some(Stored { bounds: state.bounds, chunks })
+        state.check_kept(id).is_ok().then_some(Stored { bounds: state.bounds, chunks })
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<PartitionId>, StorageError>> {
@@ -51,7 +51,7 @@ impl LogStore for MemoryEngine {
             self.shared.check_open()?;
             let Some(log) = self.shared.log(id) else { return Ok(Removal::Done) };
             let place = self.shared.place().await?;
-            begin_removal(&log, place);
+            withdraw(&log, place, |state| state.removing = true);
             let Freed { bytes, remaining } = log.state.lock().drop_oldest(budget);
             self.shared.budget.give_back(bytes);
             if remaining > 0 {
@@ -60,6 +60,54 @@ impl LogStore for MemoryEngine {
             self.shared.logs.lock().remove(&id);
             Ok(Removal::Done)
         })
+    }
+
+    fn quarantine(
+        &self,
+        id: PartitionId,
+        since: Timestamp,
+    ) -> BoxFuture<'_, Result<(), StorageError>> {
+        Box::pin(async move {
+            self.shared.check_open()?;
+            let Some(log) = self.shared.log(id) else { return Ok(()) };
+            let place = self.shared.place().await?;
+            if log.state.lock().removing {
+                let message = format!("log is being removed. partition=`{id}`");
+                return Err(StorageError::new(ErrorKind::Invalid, message));
+            }
+            withdraw(&log, place, |state| {
+                state.quarantined.get_or_insert(since);
+            });
+            Ok(())
+        })
+    }
+
+    fn release(&self, id: PartitionId) -> BoxFuture<'_, Result<(), StorageError>> {
+        Box::pin(async move {
+            self.shared.check_open()?;
+            if let Some(log) = self.shared.log(id) {
+                log.state.lock().quarantined = None;
+            }
+            Ok(())
+        })
+    }
+
+    fn quarantined(&self) -> BoxFuture<'_, Result<Vec<Quarantined>, StorageError>> {
+        Box::pin(async move {
+            self.shared.check_open()?;
+            let logs: Vec<_> = self.shared.logs.lock().values().map(Arc::clone).collect();
+            let quarantined = logs.into_iter().filter_map(|log| {
+                let state = log.state.lock();
+                let bytes = ByteCount::new(state.held());
+                state.quarantined.map(|since| Quarantined { id: log.id, since, bytes })
+            });
+            Ok(quarantined.collect())
+        })
+    }
+
+    fn lost(&self) -> BoxFuture<'_, Result<Vec<Lost>, StorageError>> {
+        // What is kept of a log and the log itself are one: neither goes without the other.
+        Box::pin(async move { self.shared.check_open().map(|()| Vec::new()) })
     }
 
     fn verify(&self, id: PartitionId) -> BoxFuture<'_, Result<Vec<Finding>, StorageError>> {
@@ -115,9 +163,8 @@ impl Shared {
         };
         let (epoch, fenced, reached, unclean) = {
             let mut state = log.state.lock();
-            if state.removing {
-                let message = format!("log is being removed. partition=`{id}`");
-                return Err(StorageError::new(ErrorKind::Invalid, message));
+            if let Some(why) = state.withdrawn(id) {
+                return Err(StorageError::new(ErrorKind::Invalid, why));
             }
             let fenced = state.opener.replace(Opener { listener, settings });
             let unclean = std::mem::take(&mut state.unclean) || fenced.is_some();
@@ -145,17 +192,18 @@ impl Shared {
     }
 }
 
-/// Closes the log for good and tells its opener.
-fn begin_removal(log: &Log, place: Permit<'_, Settlement>) {
-    let (opener, waiting) = {
+/// Closes the log, for the reason that `mark` notes, and tells its opener.
+fn withdraw(log: &Log, place: Permit<'_, Settlement>, mark: impl FnOnce(&mut State)) {
+    let (opener, waiting, why) = {
         let mut state = log.state.lock();
-        state.removing = true;
-        (state.opener.take(), std::mem::take(&mut state.waiting))
+        mark(&mut state);
+        let opener = state.opener.take();
+        // Whoever had it open is told from the next opener by its epoch.
+        state.unclean |= opener.is_some();
+        let why = state.withdrawn(log.id).expect("it was marked");
+        (opener, std::mem::take(&mut state.waiting), why)
     };
-    let error = StorageError::new(
-        ErrorKind::Closed,
-        format!("log is being removed. partition=`{}`", log.id),
-    );
+    let error = StorageError::new(ErrorKind::Closed, why);
     for (_, completion) in waiting {
         completion.settle(Err(error.clone()));
     }

@@ -15,10 +15,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use strandline_model::PartitionId;
 use tokio::sync::watch;
 
 use super::Engine;
-use crate::{CommitLog, ErrorKind, StorageError};
+use crate::{CommitLog, ErrorKind, Lost, StorageError};
 use gate::Gate;
 
 /// The plan of failures: a handle that the test keeps. Clones share it.
@@ -77,6 +78,8 @@ struct Plan {
     reads: Schedule<ErrorKind>,
     trims: Schedule<TrimFault>,
     removals: Schedule<RemoveFault>,
+    /// Logs that are told to be lost.
+    lost: Vec<Lost>,
     /// Metadata commits that were asked for.
     commits_asked: usize,
     gates: Vec<Arc<Gate>>,
@@ -129,6 +132,13 @@ impl Faults {
     /// Lets the step of removal after the next `skip` ones fail, whichever log it is for.
     pub fn on_remove(&self, skip: usize, fault: RemoveFault) {
         self.plan.lock().removals.add(skip, fault);
+    }
+
+    /// From now on the store says that of this log something is gone; `None`: that it is back.
+    pub fn lose(&self, id: PartitionId, what: Option<&str>) {
+        let lost = &mut self.plan.lock().lost;
+        lost.retain(|one| one.id != id);
+        lost.extend(what.map(|what| Lost { id, what: what.to_owned() }));
     }
 
     /// How many metadata commits were asked for so far.

@@ -59,6 +59,15 @@ macro_rules! conformance_tests {
             logs_are_independent
             a_handle_is_shared
         }
+        $crate::conformance_tests! { @group $factory, quarantine:
+            a_quarantined_log_is_served_to_nobody
+            a_quarantine_is_idempotent_and_of_nothing_but_what_is_stored
+            a_released_log_is_as_it_was
+            a_quarantine_survives_a_restart_and_so_does_its_end
+            a_quarantined_log_is_removed_like_any_other
+            other_logs_go_on_beside_a_quarantine
+            a_healthy_store_has_lost_nothing
+        }
         $crate::conformance_tests! { @group $factory, read:
             a_read_begins_with_the_batch_that_holds_its_offset
             a_read_ends_before_upto
@@ -118,6 +127,7 @@ mod tests {
             include_str!("chunk.rs"),
             include_str!("meta.rs"),
             include_str!("open.rs"),
+            include_str!("quarantine.rs"),
             include_str!("read.rs"),
             include_str!("remove.rs"),
             include_str!("state.rs"),

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use strandline_model::{ByteCount, LeaderEpoch, PartitionId};
+use strandline_model::{ByteCount, LeaderEpoch, PartitionId, Timestamp};
 
 use super::gate::Gate;
 use super::log::FaultyLog;
 use super::{CommitFault, Faults, RemoveFault, injected};
 use crate::testkit::Engine;
 use crate::{
-    BoxFuture, CommitError, ErrorKind, Finding, Key, LogListener, LogStore, MetaBatch, MetaStore,
-    OpenLog, Opened, Page, Removal, Space, StorageError, Stored, Table, Value,
+    BoxFuture, CommitError, ErrorKind, Finding, Key, LogListener, LogStore, Lost, MetaBatch,
+    MetaStore, OpenLog, Opened, Page, Quarantined, Removal, Space, StorageError, Stored, Table,
+    Value,
 };
 
 pub(super) fn wrap(engine: Engine, faults: &Faults) -> Engine {
@@ -79,6 +80,30 @@ impl LogStore for FaultyLogs {
                 Some(RemoveFault::Fail(kind)) => Err(injected(kind)),
                 Some(RemoveFault::Hang) => std::future::pending().await,
             }
+        })
+    }
+
+    fn quarantine(
+        &self,
+        id: PartitionId,
+        since: Timestamp,
+    ) -> BoxFuture<'_, Result<(), StorageError>> {
+        self.inner.quarantine(id, since)
+    }
+
+    fn release(&self, id: PartitionId) -> BoxFuture<'_, Result<(), StorageError>> {
+        self.inner.release(id)
+    }
+
+    fn quarantined(&self) -> BoxFuture<'_, Result<Vec<Quarantined>, StorageError>> {
+        self.inner.quarantined()
+    }
+
+    fn lost(&self) -> BoxFuture<'_, Result<Vec<Lost>, StorageError>> {
+        Box::pin(async move {
+            let mut lost = self.inner.lost().await?;
+            lost.extend(self.faults.plan.lock().lost.iter().cloned());
+            Ok(lost)
         })
     }
 

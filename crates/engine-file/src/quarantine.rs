@@ -1,0 +1,153 @@
+//! Logs that are out of service because nobody knows them: set aside, brought back, listed.
+//!
+//! docs/format.md, "Quarantine", has the order of steps and why a crash between any two loses nothing.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use strandline_model::{ByteCount, Offset, PartitionId, Timestamp};
+use strandline_storage::{ErrorKind, Lost, Quarantined, StorageError};
+
+use crate::blocking::blocking;
+use crate::engine::Shared;
+use crate::queue::{RowChange, StopMark};
+use crate::segment::missing_segment;
+use crate::tables;
+
+impl Shared {
+    pub(crate) async fn quarantine(
+        &self,
+        id: PartitionId,
+        since: Timestamp,
+    ) -> Result<(), StorageError> {
+        self.wait_until_sound(id).await;
+        self.check_open()?;
+        let turn = self.turn().await;
+        // Nobody removes the log while this waits for the checkpoint.
+        let Some(_ending) = self.ending.begin(id) else { return Err(is_busy(id)) };
+        if self.rows.read().is_removed(id) {
+            return Err(being_removed(id));
+        }
+        if !self.rows.read().has_log(id) && !self.segments.has_files(id)? {
+            return Ok(());
+        }
+        if self.rows.read().quarantined(id).is_none() {
+            self.close(id, &format!("log is in quarantine. partition=`{id}`")).await?;
+            self.change(vec![quarantine_row(id, Some(since))]).await?;
+        }
+        self.unsound.check(id, self.unsound.count(id))?;
+        // What the journal has of it is durable in its segments before they go elsewhere: a start writes
+        // the journal's batches to where they were. The row keeps openers away meanwhile.
+        drop(turn);
+        self.checkpoints.done(StopMark::Running).await?;
+        let turn = self.turn().await;
+        self.check_open()?;
+        let store = Arc::clone(&self.segments);
+        blocking(move || {
+            let moved = store.set_aside(id);
+            drop(turn);
+            moved
+        })
+        .await
+    }
+
+    pub(crate) async fn release(&self, id: PartitionId) -> Result<(), StorageError> {
+        self.check_open()?;
+        let turn = self.turn().await;
+        let Some(_ending) = self.ending.begin(id) else { return Err(is_busy(id)) };
+        if self.rows.read().is_removed(id) {
+            return Err(being_removed(id));
+        }
+        if self.rows.read().quarantined(id).is_none() {
+            return Ok(());
+        }
+        let (store, held) = (Arc::clone(&self.segments), Arc::clone(&turn));
+        let moved = blocking(move || {
+            let moved = store.bring_back(id);
+            drop(held);
+            moved
+        });
+        moved.await?;
+        // Its files are back, durably: from here on the log is served.
+        self.change(vec![quarantine_row(id, None)]).await
+    }
+
+    pub(crate) async fn list_quarantined(&self) -> Result<Vec<Quarantined>, StorageError> {
+        self.check_open()?;
+        let rows = self.rows.read().all_quarantined();
+        let store = Arc::clone(&self.segments);
+        blocking(move || {
+            let sized = rows.into_iter().map(|(id, since)| {
+                let bytes = ByteCount::new(store.set_aside_bytes(id)?);
+                Ok(Quarantined { id, since, bytes })
+            });
+            sized.collect()
+        })
+        .await
+    }
+
+    /// Blocks.
+    pub(crate) fn lost(&self) -> Result<Vec<Lost>, StorageError> {
+        let ids = self.rows.read().partitions();
+        let mut lost = Vec::new();
+        for id in ids {
+            let what = self.loss_of(id)?;
+            lost.extend(what.map(|what| Lost { id, what }));
+        }
+        Ok(lost)
+    }
+
+    fn loss_of(&self, id: PartitionId) -> Result<Option<String>, StorageError> {
+        if self.is_out_of_service(id) {
+            return Ok(None);
+        }
+        if let Some(damage) = self.rows.read().damage(id) {
+            return Ok(Some(damage.describe(id)));
+        }
+        let named = self.named_segments(id);
+        if named.is_empty() {
+            return Ok(None);
+        }
+        let there = self.segments.segments_of(id)?;
+        let Some(missing) = named.iter().find(|segment| !there.contains(segment)) else {
+            return Ok(None);
+        };
+        // A trim, a removal or a quarantine may have come between: each takes the name out of the rows,
+        // or marks the log, before the file goes.
+        let is_lost = self.named_segments(id).contains(missing) && !self.is_out_of_service(id);
+        Ok(is_lost.then(|| missing_segment(id, *missing)))
+    }
+
+    /// The segments of a log that must have files.
+    fn named_segments(&self, id: PartitionId) -> BTreeSet<Offset> {
+        let facts = match self.logs.live(id) {
+            // The rows of an open log come behind.
+            Some(live) => live.segments.facts(),
+            None => self.rows.read().segments(id),
+        };
+        facts.into_iter().map(|facts| facts.base_offset).collect()
+    }
+
+    fn is_out_of_service(&self, id: PartitionId) -> bool {
+        let rows = self.rows.read();
+        rows.is_removed(id) || rows.quarantined(id).is_some()
+    }
+}
+
+fn is_busy(id: PartitionId) -> StorageError {
+    let message = format!("log is being removed or set aside now. partition=`{id}`");
+    StorageError::new(ErrorKind::Unavailable, message)
+}
+
+fn being_removed(id: PartitionId) -> StorageError {
+    StorageError::new(ErrorKind::Invalid, format!("log is being removed. partition=`{id}`"))
+}
+
+fn quarantine_row(id: PartitionId, since: Option<Timestamp>) -> RowChange {
+    RowChange {
+        table: tables::QUARANTINES,
+        key: Bytes::copy_from_slice(&tables::partition_key(id)),
+        value: since.map(|since| Bytes::copy_from_slice(&since.as_millis().to_be_bytes())),
+    }
+}
