@@ -184,7 +184,8 @@ pub(crate) fn alter_configs(error: &AlterError) -> ErrorCode {
             | DynamicError::PerListener(_)
             | DynamicError::Invalid(_)
             | DynamicError::PerBroker(_)
-            | DynamicError::Conflict(_),
+            | DynamicError::Conflict(_)
+            | DynamicError::ThreadCount(_),
         )
         | AlterError::ClientMetrics(ClientMetricsError::Interval(_))
         | AlterError::UnknownClientMetrics(_)

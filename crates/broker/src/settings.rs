@@ -110,6 +110,18 @@ impl SettingsSource {
         self.now.load().layers.with_dynamic(layer, texts)
     }
 
+    /// As [`Self::with_dynamic`], of what somebody changes while the broker runs.
+    pub(crate) fn changed_dynamic(
+        &self,
+        layer: DynamicLayer,
+        texts: &Texts,
+    ) -> Result<(BrokerLayers, BrokerConfig), DynamicError> {
+        let now = self.now.load();
+        let (layers, config) = now.layers.with_dynamic(layer, texts)?;
+        now.layers.check_thread_counts(&layers)?;
+        Ok((layers, config))
+    }
+
     /// Puts another broker configuration in effect. Changes come one at a time; the settings of
     /// topics follow when they are asked to.
     pub(crate) fn replace(&self, layers: BrokerLayers, broker: BrokerConfig) {

@@ -17,7 +17,7 @@ pub(crate) struct Rule {
 const RULES_MAX: usize = 25;
 const _: () = assert!(RULES.len() <= RULES_MAX);
 
-pub(crate) static RULES: [Rule; 12] = [
+pub(crate) static RULES: [Rule; 14] = [
     Rule {
         name: "only what is served is advertised",
         because: "design §5: an API that is not served is not advertised; versions go up to what \
@@ -67,6 +67,22 @@ pub(crate) static RULES: [Rule; 12] = [
             d.path.contains("configs[min.insync.replicas]")
                 && (d.path.ends_with(".config_source") || d.path.contains(".synonyms"))
         },
+    },
+    Rule {
+        name: "unknown keys of brokers are refused",
+        because: "design §5: unknown keys are an error with a suggestion (Kafka keeps them for \
+                  plug-ins, and shows no value of them)",
+        covers: |d| {
+            ["my.own.key", "listener.name.plaintext.max.connections"]
+                .iter()
+                .any(|key| d.case.starts_with("4 ") && d.case.contains(key))
+        },
+    },
+    Rule {
+        name: "min.insync.replicas of a broker is bound by no feature",
+        because: "design §5: features stay at 0 or absent until the thing is served (Kafka's \
+                  refusals come with eligible.leader.replicas.version)",
+        covers: |d| d.case.starts_with("4 ") && d.case.contains("min.insync.replicas"),
     },
     Rule {
         name: "an error says why where Kafka is silent",

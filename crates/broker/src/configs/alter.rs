@@ -250,7 +250,7 @@ impl Broker {
         };
         let texts = change.applied_to(Scope::Broker, &self.configs().of(&owner))?;
         let (layers, config) =
-            self.settings().with_dynamic(layer, &texts).map_err(AlterError::Dynamic)?;
+            self.settings().changed_dynamic(layer, &texts).map_err(AlterError::Dynamic)?;
         if validate_only {
             return Ok(());
         }

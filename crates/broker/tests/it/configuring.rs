@@ -169,6 +169,25 @@ async fn an_unknown_broker_key_is_refused() {
 }
 
 #[tokio::test]
+async fn a_count_of_threads_goes_up_in_steps_and_is_there_after_a_restart() {
+    let house = TestBroker::start().await;
+    let mut client = house.connect();
+    let threads = |count: &'static str| ("num.io.threads", count);
+    let refused = ErrorCode::INVALID_REQUEST.get();
+    assert_eq!(client.alter_config(BROKER, "1", SET, threads("32")).await, refused);
+    assert_eq!(client.describe_configs(BROKER, "1").await["num.io.threads"], "8");
+    for count in ["16", "32"] {
+        assert_eq!(client.alter_config(BROKER, "1", SET, threads(count)).await, 0, "{count}");
+    }
+    // Back to 8 is less than half of it.
+    assert_eq!(client.alter_config(BROKER, "1", DELETE, threads("32")).await, refused);
+    // At a start nothing runs yet that the count could be too far from.
+    let again = house.restart().await;
+    let mut client = again.connect();
+    assert_eq!(client.describe_configs(BROKER, "1").await["num.io.threads"], "32");
+}
+
+#[tokio::test]
 async fn a_topics_engine_stays_what_it_was() {
     let house = TestBroker::start().await;
     let mut client = house.connect();

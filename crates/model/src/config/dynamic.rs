@@ -25,7 +25,8 @@ pub enum DynamicLayer {
 /// Why broker configs can't be set while the broker runs. In Kafka's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DynamicError {
-    /// There is no such key. Kafka keeps it, for plug-ins that may know it; here are none.
+    /// There is no such key. Kafka keeps it unseen, for plug-ins that may know it. Here are none,
+    /// and a key that does nothing for want of a letter would be found out too late.
     Unknown(SetError),
     /// Keys that only a restart changes.
     ReadOnly(Vec<String>),
@@ -37,6 +38,8 @@ pub enum DynamicError {
     PerBroker(Vec<String>),
     /// Values that are good by themselves and not together.
     Conflict(BrokerConfigError),
+    /// A count of threads that is too far from what runs, with the reason.
+    ThreadCount(String),
 }
 
 impl fmt::Display for DynamicError {
@@ -60,6 +63,12 @@ impl fmt::Display for DynamicError {
                 names.join(", ")
             ),
             Self::Conflict(error) => error.fmt(f),
+            // Kafka puts the text of one exception into another.
+            Self::ThreadCount(why) => write!(
+                f,
+                "Invalid value org.apache.kafka.common.config.ConfigException: {why} for \
+                 configuration Invalid dynamic configuration"
+            ),
         }
     }
 }

@@ -50,6 +50,7 @@ mod reason;
 mod reference;
 mod resolve;
 mod suggest;
+mod thread_count;
 mod topic;
 mod topic_config;
 mod typed;
