@@ -56,7 +56,7 @@ PEERS_KEYS = (
 NOT_SERVED = (
     "SaslHandshake|SaslAuthenticate|AddPartitionsToTxn|AddOffsetsToTxn|EndTxn|WriteTxnMarkers|TxnOffsetCommit|"
     "DescribeTransactions|ListTransactions|(Describe|Create|Delete)Acls|(Create|Renew|Expire|Describe)DelegationToken|"
-    "(Describe|Alter)UserScramCredentials|Unregister(Broker|Controller)|(Add|Remove)RaftVoter|"
+    "(Describe|Alter)UserScramCredentials|UnregisterController|(Add|Remove)RaftVoter|"
     r"ConsumerGroup\w+|(Initialize|Read|Write|Delete|Describe|Alter)?Share\w+|StreamsGroup\w+"
 )
 

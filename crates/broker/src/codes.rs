@@ -13,7 +13,7 @@ use strandline_wire::{
     find_coordinator, heartbeat, incremental_alter_configs, init_producer_id, join_group,
     leave_group, list_config_resources, list_groups, list_offsets, list_partition_reassignments,
     metadata, offset_commit, offset_delete, offset_fetch, offset_for_leader_epoch, produce,
-    sync_group, update_features,
+    sync_group, unregister_broker, update_features,
 };
 
 /// An answer with error codes.
@@ -48,6 +48,7 @@ macro_rules! each {
 whole! {
     api_versions describe_client_quotas describe_cluster heartbeat init_producer_id join_group
     list_config_resources list_groups list_partition_reassignments sync_group
+    unregister_broker
 }
 
 each! {

@@ -80,6 +80,8 @@ pub enum ApiKey {
     DescribeCluster = 60,
     /// Describes the producers of partitions.
     DescribeProducers = 61,
+    /// Forgets a broker that is gone for good.
+    UnregisterBroker = 64,
     /// Describes groups of the consumer protocol (KIP-848).
     ConsumerGroupDescribe = 69,
     /// Lists what has configuration of its own.
@@ -126,7 +128,7 @@ const fn row(key: ApiKey, min_version: i16, max_version: i16, flexible_from: i16
     ServedApi { key, advertised_from: min_version, min_version, max_version, flexible_from }
 }
 
-static SERVED: [ServedApi; 38] = [
+static SERVED: [ServedApi; 39] = [
     // Versions 0 to 2 are named, not served: librdkafka takes a broker without them for one that
     // knows no compression and silently stops compressing (KAFKA-18659). Kafka does the same.
     ServedApi { advertised_from: 0, ..row(ApiKey::Produce, 3, 13, 9) },
@@ -166,6 +168,7 @@ static SERVED: [ServedApi; 38] = [
     row(ApiKey::UpdateFeatures, 0, 2, 0),
     row(ApiKey::DescribeCluster, 0, 2, 0),
     row(ApiKey::DescribeProducers, 0, 0, 0),
+    row(ApiKey::UnregisterBroker, 0, 0, 0),
     row(ApiKey::ListConfigResources, 0, 1, 0),
     row(ApiKey::DescribeTopicPartitions, 0, 0, 0),
 ];
@@ -237,6 +240,7 @@ impl ApiKey {
             Self::AlterPartitionReassignments => "AlterPartitionReassignments",
             Self::ListPartitionReassignments => "ListPartitionReassignments",
             Self::DescribeProducers => "DescribeProducers",
+            Self::UnregisterBroker => "UnregisterBroker",
             Self::DescribeClientQuotas => "DescribeClientQuotas",
             Self::AlterClientQuotas => "AlterClientQuotas",
             Self::DescribeTopicPartitions => "DescribeTopicPartitions",

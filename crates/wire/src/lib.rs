@@ -50,6 +50,7 @@ pub use message::{
     describe_quorum, describe_topic_partitions, elect_leaders, find_coordinator, heartbeat,
     incremental_alter_configs, init_producer_id, join_group, leave_group, list_config_resources,
     list_groups, list_offsets, list_partition_reassignments, metadata, offset_commit,
-    offset_delete, offset_fetch, offset_for_leader_epoch, sync_group, update_features,
+    offset_delete, offset_fetch, offset_for_leader_epoch, sync_group, unregister_broker,
+    update_features,
 };
 pub use topic::{Leader, NodeEndpoint, TopicRef, topic_id_from_wire, topic_id_to_wire};

@@ -18,7 +18,7 @@ pub use admin::{
     alter_client_quotas, alter_configs, alter_partition_reassignments, alter_replica_log_dirs,
     delete_records, describe_client_quotas, describe_log_dirs, describe_producers, describe_quorum,
     elect_leaders, incremental_alter_configs, list_config_resources, list_partition_reassignments,
-    update_features,
+    unregister_broker, update_features,
 };
 
 /// A message that the generated codec reads and writes.
@@ -105,6 +105,7 @@ messages! {
     OffsetDelete: offset_delete::Request => offset_delete::Response;
     DescribeQuorum: describe_quorum::Request => describe_quorum::Response;
     UpdateFeatures: update_features::Request => update_features::Response;
+    UnregisterBroker: unregister_broker::Request => unregister_broker::Response;
     DescribeCluster: describe_cluster::Request => describe_cluster::Response;
     AlterReplicaLogDirs: alter_replica_log_dirs::Request => alter_replica_log_dirs::Response;
     DescribeLogDirs: describe_log_dirs::Request => describe_log_dirs::Response;

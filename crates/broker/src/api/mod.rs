@@ -37,6 +37,7 @@ pub(crate) mod offset_fetch;
 pub(crate) mod offset_for_leader_epoch;
 pub(crate) mod produce;
 pub(crate) mod sync_group;
+pub(crate) mod unregister_broker;
 pub(crate) mod update_features;
 
 use std::hash::Hash;

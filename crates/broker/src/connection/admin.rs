@@ -6,7 +6,7 @@ use strandline_wire::{
     alter_replica_log_dirs, create_partitions, delete_records, describe_client_quotas,
     describe_configs, describe_log_dirs, describe_producers, describe_quorum, elect_leaders,
     incremental_alter_configs, list_config_resources, list_partition_reassignments,
-    update_features,
+    unregister_broker, update_features,
 };
 
 use super::{Connection, Disconnect, decode, reply};
@@ -37,6 +37,7 @@ pub(super) const fn is_of_tools(key: ApiKey) -> bool {
             | ApiKey::DescribeProducers
             | ApiKey::DescribeQuorum
             | ApiKey::UpdateFeatures
+            | ApiKey::UnregisterBroker
             | ApiKey::ListPartitionReassignments
             | ApiKey::CreatePartitions
     )
@@ -142,6 +143,10 @@ impl Connection {
                     id,
                     &api::update_features::handle(broker, request, version).await,
                 )
+            }
+            ApiKey::UnregisterBroker => {
+                let request: unregister_broker::Request = decode(body, api)?;
+                reply(broker, api, id, &api::unregister_broker::handle(broker, &request))
             }
             ApiKey::ListPartitionReassignments => {
                 let _: list_partition_reassignments::Request = decode(body, api)?;

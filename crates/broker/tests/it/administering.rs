@@ -3,7 +3,7 @@
 use strandline_wire::{
     ErrorCode, alter_partition_reassignments, alter_replica_log_dirs, create_partitions,
     create_topics, delete_records, describe_log_dirs, describe_producers, elect_leaders, fetch,
-    list_partition_reassignments, produce,
+    list_partition_reassignments, produce, unregister_broker,
 };
 
 use crate::harness::{
@@ -250,4 +250,23 @@ async fn several_replicas_are_refused_unless_they_are_let_pass() {
     assert_eq!(of_two_replicas(&strict).await, [factor, assignment, assignment]);
     let lenient = TestBroker::start_with(&[("replication.factor.lenient", "true")]).await;
     assert_eq!(of_two_replicas(&lenient).await, [0, 0, 0]);
+}
+
+#[tokio::test]
+async fn the_one_broker_there_is_is_not_unregistered() {
+    let house = TestBroker::start().await;
+    let mut client = house.connect();
+    client.create_topic("t", 1).await;
+    for (broker_id, code, words) in [
+        (7, ErrorCode::BROKER_ID_NOT_REGISTERED, "Broker ID 7 is not currently registered"),
+        (-1, ErrorCode::BROKER_ID_NOT_REGISTERED, "Broker ID -1 is not currently registered"),
+        (1, ErrorCode::INVALID_REQUEST, "Broker ID 1 is this broker, which runs"),
+    ] {
+        let request = unregister_broker::Request { broker_id, ..Default::default() };
+        let response = client.ask(0, &request).await;
+        assert_eq!(response.error_code, code.get(), "{broker_id}");
+        let message = response.error_message.expect("a message");
+        assert!(message.as_str().starts_with(words), "{message}");
+    }
+    assert_eq!(client.produce("t", batch(&["a"])).await, (0, 0));
 }

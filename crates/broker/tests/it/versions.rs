@@ -9,7 +9,7 @@ use strandline_wire::{
     incremental_alter_configs, init_producer_id, join_group, leave_group, list_config_resources,
     list_groups, list_offsets, list_partition_reassignments, metadata, offset_commit,
     offset_delete, offset_fetch, offset_for_leader_epoch, produce, served, sync_group,
-    update_features,
+    unregister_broker, update_features,
 };
 
 use crate::harness::{Client, TestBroker, batch, fetch_request, produce_request, text};
@@ -139,6 +139,7 @@ async fn administration(client: &mut Client, tried: &mut usize) {
     let request = describe_quorum::Request { topics: vec![topic], ..Default::default() };
     in_every_version(client, tried, &request).await;
     in_every_version(client, tried, &update_features::Request::default()).await;
+    in_every_version(client, tried, &unregister_broker::Request::default()).await;
 }
 
 async fn in_every_version_of_fetch(client: &mut Client) {

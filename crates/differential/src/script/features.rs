@@ -1,6 +1,6 @@
-//! UpdateFeatures and DescribeQuorum: what only controllers decide.
+//! UpdateFeatures, DescribeQuorum and `UnregisterBroker`: what only controllers decide.
 
-use strandline_wire::{Api, ApiKey, describe_quorum, update_features};
+use strandline_wire::{Api, ApiKey, describe_quorum, unregister_broker, update_features};
 
 use super::{text, versions};
 use crate::run::Run;
@@ -16,6 +16,16 @@ pub(super) fn run(run: &mut Run) -> anyhow::Result<()> {
     }
     for api in versions(ApiKey::DescribeQuorum) {
         quorums(run, api);
+    }
+    for api in versions(ApiKey::UnregisterBroker) {
+        // Not the broker itself: Kafka leaves it running without a partition until its next start.
+        for broker_id in [0, 77, -1, i32::MAX] {
+            let case = format!("broker {broker_id}, which there is not");
+            run.case(&case, api, |_| unregister_broker::Request {
+                broker_id,
+                ..Default::default()
+            });
+        }
     }
     anyhow::ensure!(run.cases > before, "nothing was asked");
     Ok(())

@@ -14,7 +14,7 @@ use strandline_wire::{
     find_coordinator, heartbeat, incremental_alter_configs, init_producer_id, join_group,
     leave_group, list_config_resources, list_groups, list_offsets, list_partition_reassignments,
     metadata, next_request, offset_commit, offset_delete, offset_fetch, offset_for_leader_epoch,
-    produce, served, sync_group, update_features,
+    produce, served, sync_group, unregister_broker, update_features,
 };
 
 use super::{Target, kind_of, magnitude};
@@ -119,6 +119,7 @@ fn body_kind(api: Api, body: BytesMut) -> String {
         }
         ApiKey::DescribeQuorum => again::<describe_quorum::Request>(api, body),
         ApiKey::UpdateFeatures => again::<update_features::Request>(api, body),
+        ApiKey::UnregisterBroker => again::<unregister_broker::Request>(api, body),
         ApiKey::DescribeProducers => again::<describe_producers::Request>(api, body),
         ApiKey::DescribeClientQuotas => again::<describe_client_quotas::Request>(api, body),
         ApiKey::AlterClientQuotas => again::<alter_client_quotas::Request>(api, body),

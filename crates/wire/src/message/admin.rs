@@ -135,6 +135,12 @@ pub mod describe_quorum {
     };
 }
 
+/// Forgets a broker that is gone for good.
+pub mod unregister_broker {
+    pub use kacrab_protocol::generated::unregister_broker_request::UnregisterBrokerRequestData as Request;
+    pub use kacrab_protocol::generated::unregister_broker_response::UnregisterBrokerResponseData as Response;
+}
+
 /// Raises and lowers the levels of features.
 pub mod update_features {
     pub use kacrab_protocol::generated::update_features_request::{

@@ -37,6 +37,7 @@ macro_rules! each_message {
             strandline_wire::ApiKey::ListPartitionReassignments => generated::<strandline_wire::list_partition_reassignments::$message>,
             strandline_wire::ApiKey::DescribeQuorum => generated::<strandline_wire::describe_quorum::$message>,
             strandline_wire::ApiKey::UpdateFeatures => generated::<strandline_wire::update_features::$message>,
+            strandline_wire::ApiKey::UnregisterBroker => generated::<strandline_wire::unregister_broker::$message>,
             strandline_wire::ApiKey::DescribeProducers => generated::<strandline_wire::describe_producers::$message>,
             strandline_wire::ApiKey::DeleteRecords => generated::<strandline_wire::delete_records::$message>,
             strandline_wire::ApiKey::DescribeClientQuotas => generated::<strandline_wire::describe_client_quotas::$message>,
