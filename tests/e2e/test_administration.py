@@ -1,5 +1,6 @@
 """The commands for groups, configs and clusters: they work with any Kafka broker."""
 
+import json
 import time
 from collections.abc import Iterator
 
@@ -197,6 +198,42 @@ def test_a_topic_is_altered_and_grows(cluster: Broker, orders: str) -> None:
     [topic] = [one for one in found("topic", "list", broker=cluster) if one["name"] == orders]
     assert topic["partitions"] == 3
     assert "INVALID_PARTITIONS" in refused(1, "topic", "add-partitions", orders, "-p", "2", broker=cluster)
+
+
+@ALSO_KAFKA
+def test_groups_that_read_a_topic_are_told_of_when_it_grows(cluster: Broker, orders: str) -> None:
+    live, empty, other = (f"{word}-{orders}" for word in ("live", "empty", "other"))
+    done("group", "seek", empty, "--to", "end", "-t", orders, "--yes", broker=cluster)
+    elsewhere = f"{orders}-elsewhere"
+    create_topic(cluster.bootstrap, elsewhere)
+    done("group", "seek", other, "--to", "end", "-t", elsewhere, "--yes", broker=cluster)
+    consumer = member(cluster, live, orders, "classic")
+    try:
+        tried = strandline("topic", "add-partitions", orders, "-p", "4", "--dry-run", "--format", "json", broker=cluster)
+        assert (tried.returncode, json.loads(tried.stdout)["changed"]) == (0, False)
+        assert f"2 groups read {orders}: {empty}, {live} (1 member)" in tried.stderr, tried.stderr
+        assert offset_of(cluster, empty, orders, 3) is None
+        words = ["topic", "add-partitions", orders, "-p", "4", "--groups-from-start", "--format", "json"]
+        grown = strandline(*words, broker=cluster)
+        assert grown.returncode == 0, grown.stderr
+        groups = {one["group"]: (one["members"], one["from_start"]) for one in json.loads(grown.stdout)["groups"]}
+        assert groups == {live: (1, False), empty: (0, True)}
+        # The one with members can't be told: it would commit over it.
+        assert f"1 group reads {orders}: {live} (1 member)\n" in grown.stderr and "auto.offset.reset" in grown.stderr
+        assert [offset_of(cluster, empty, orders, index) for index in range(4)] == [10, 0, 0, 0]
+        assert [offset_of(cluster, live, orders, index) for index in (2, 3)] == [None, None]
+    finally:
+        consumer.close()
+
+
+@ALSO_KAFKA
+def test_a_limit_of_each_partition_is_told_for_all_of_them(cluster: Broker, orders: str) -> None:
+    assert "for each partition" not in done("topic", "describe", orders, broker=cluster)
+    done("topic", "alter", orders, "-c", "retention.bytes=1MiB", broker=cluster)
+    text = done("topic", "describe", orders, broker=cluster)
+    assert "retention.bytes is for each partition: 1048576 × 2 partitions = 2097152 bytes at most" in text
+    [one] = found("topic", "describe", orders, broker=cluster)
+    assert one["retention_bytes_of_all_partitions"] == 2_097_152
 
 
 @ALSO_KAFKA

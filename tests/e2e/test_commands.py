@@ -34,6 +34,19 @@ def test_lines_go_in_and_come_out(broker: Broker, topic_name: str) -> None:
     assert done("consume", topic_name, "-o", "start:end", "-f", "value", broker=broker) == "one\ntwo\nthree\n"
 
 
+def test_who_waits_at_the_end_is_told_so(broker: Broker, topic: str) -> None:
+    produce(broker.bootstrap, topic, [Record(b"before")] * 3)
+    words = ["-b", broker.bootstrap, "consume", topic, "-o", "end", "-n", "1", "-f", "value"]
+    with subprocess.Popen([str(BINARY), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as reader:
+        assert reader.stderr.readline() == "waiting at the end of 1 partition (3 records before); -o start reads them\n"
+        produce(broker.bootstrap, topic, [Record(b"after")])
+        out, err = reader.communicate(timeout=30)
+    assert (out, err) == ("after\n", "1 record from 1 partition, as many as asked for\n")
+    # Neither who reads up to an end nor who wants no words hears of it.
+    for quiet in (["-o", "start:end"], ["-o", "start", "-n", "4", "-q"]):
+        assert "waiting" not in strandline("consume", topic, *quiet, broker=broker).stderr
+
+
 def test_json_goes_round_byte_for_byte(broker: Broker, topic_name: str) -> None:
     headers = (("a", b"1"), ("a", b"\xff"), ("n", None))
     records = [Record(b"\x00\xfe", None, headers), Record(None, b"k"), Record("ü".encode(), b"", ())]

@@ -111,8 +111,13 @@ impl Client {
         Ok(response.responses.into_iter().map(outcome).collect())
     }
 
-    /// Grows a topic to `count` partitions.
-    pub async fn create_partitions(&mut self, topic: &str, count: i32) -> Result<(), ClientError> {
+    /// Grows a topic to `count` partitions, or only checks whether it could be.
+    pub async fn create_partitions(
+        &mut self,
+        topic: &str,
+        count: i32,
+        validate_only: bool,
+    ) -> Result<(), ClientError> {
         let request = create_partitions::Request {
             topics: vec![create_partitions::CreatePartitionsTopic {
                 name: KafkaString::from(topic.to_owned()),
@@ -120,6 +125,7 @@ impl Client {
                 ..Default::default()
             }],
             timeout_ms: self.timeout_ms(),
+            validate_only,
             ..Default::default()
         };
         let response = self.call(&request).await?;

@@ -56,6 +56,8 @@ pub(crate) struct Consume {
 struct Cursor {
     partition: i32,
     next: i64,
+    /// The partition's borders when the command began.
+    borders: Borders,
     /// `None` goes on for ever.
     until: Option<i64>,
 }
@@ -71,6 +73,8 @@ struct Printer {
     format: OutputFormat,
     limit: u64,
     printed: u64,
+    /// Whether to say, once, that the end was reached and the command waits there.
+    tells_of_waiting: bool,
 }
 
 impl Consume {
@@ -96,7 +100,12 @@ impl Consume {
             }
         }
         let partitions: usize = reads.iter().map(|(_, cursors)| cursors.len()).sum();
-        let mut printer = Printer { format, limit: self.num.unwrap_or(u64::MAX), printed: 0 };
+        let mut printer = Printer {
+            format,
+            limit: self.num.unwrap_or(u64::MAX),
+            printed: 0,
+            tells_of_waiting: range.until.is_none() && !self.quiet,
+        };
         self.read_all(target, &mut client, &mut reads, &mut printer).await?;
         if !self.quiet {
             let was_limit = printer.printed == printer.limit;
@@ -171,6 +180,7 @@ impl Consume {
         while printer.printed < printer.limit
             && reads.iter().flat_map(|(_, cursors)| cursors).any(|cursor| !cursor.is_done())
         {
+            printer.tell_of_waiting(reads);
             for (topic, cursors) in reads.iter_mut() {
                 let outcome = read_once(client, topic, cursors, limits, printer).await;
                 if let Err(error) = outcome {
@@ -232,7 +242,30 @@ async fn read_once(
     Ok(())
 }
 
+/// What to say to somebody who sees no records; `None` while there are some.
+fn waiting(cursors: &[Cursor]) -> Option<String> {
+    if cursors.iter().any(|cursor| cursor.next < cursor.borders.end) {
+        return None;
+    }
+    let before = |cursor: &Cursor| cursor.borders.end.abs_diff(cursor.borders.start);
+    let before = cursors.iter().map(before).fold(0, u64::saturating_add);
+    let partitions = counted(cursors.len() as u64, "partition");
+    let records = counted(before, "record");
+    Some(format!("waiting at the end of {partitions} ({records} before); -o start reads them"))
+}
+
 impl Printer {
+    fn tell_of_waiting(&mut self, reads: &[(&str, Vec<Cursor>)]) {
+        if self.tells_of_waiting {
+            let cursors: Vec<Cursor> =
+                reads.iter().flat_map(|(_, cursors)| cursors).copied().collect();
+            if let Some(words) = waiting(&cursors) {
+                console::say(&words);
+                self.tells_of_waiting = false;
+            }
+        }
+    }
+
     fn print<'a>(
         &mut self,
         topic: &str,
@@ -275,7 +308,7 @@ async fn cursor(
         // Beyond the end there is nothing to wait for: a range with an end ends.
         Some(point) => Some(offset_of(client, topic, partition, point, borders).await?.min(end)),
     };
-    Ok(Cursor { partition, next: next.max(start), until })
+    Ok(Cursor { partition, next: next.max(start), borders, until })
 }
 
 async fn offset_of(
@@ -300,9 +333,23 @@ mod tests {
 
     #[test]
     fn a_cursor_is_done_at_its_end() {
-        let cursor = |next, until| Cursor { partition: 0, next, until };
+        let borders = Borders { start: 0, end: 5 };
+        let cursor = |next, until| Cursor { partition: 0, next, borders, until };
         assert!(cursor(5, Some(5)).is_done());
         assert!(!cursor(4, Some(5)).is_done());
         assert!(!cursor(i64::MAX, None).is_done());
+    }
+
+    #[test]
+    fn who_sees_nothing_is_told_what_lies_before() {
+        let cursor = |next, start, end| {
+            let borders = Borders { start, end };
+            Cursor { partition: 0, next, borders, until: None }
+        };
+        assert_eq!(waiting(&[cursor(9, 5, 9), cursor(6, 0, 7)]), None, "a record is to come");
+        assert_eq!(
+            waiting(&[cursor(9, 5, 9), cursor(7, 0, 7)]).as_deref(),
+            Some("waiting at the end of 2 partitions (11 records before); -o start reads them")
+        );
     }
 }

@@ -3,9 +3,11 @@
 use std::str::FromStr;
 
 use clap::Args;
+use strandline_client::Client;
 
-use crate::command::OutputFormat;
+use super::readers::{Reader, Readers, readers};
 use crate::command::target::{Target, unknown_topic};
+use crate::command::{OutputFormat, finish};
 use crate::console;
 use crate::failure::Failure;
 use crate::format::counted;
@@ -14,7 +16,10 @@ use crate::format::counted;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  strandline topic add-partitions orders -p 12\n  strandline topic \
-                  add-partitions orders -p +3"
+                  add-partitions orders -p +3 --groups-from-start\n\nA group that begins where \
+                  partitions end (auto.offset.reset=latest) skips what comes into new ones before \
+                  it notices them. Stop it, add the partitions with --groups-from-start, and start \
+                  it again: then it reads them whole."
 )]
 pub(crate) struct AddPartitions {
     /// The topic.
@@ -23,10 +28,19 @@ pub(crate) struct AddPartitions {
     /// How many partitions it has afterwards; +3 adds three.
     #[arg(short, long, value_name = "N")]
     partitions: Count,
+    /// Has groups of the topic that are without members read the new partitions from their start.
+    #[arg(long)]
+    groups_from_start: bool,
+    /// Only asks the broker whether it would do it, and tells which groups read the topic.
+    #[arg(long)]
+    dry_run: bool,
     /// How to print.
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: OutputFormat,
 }
+
+/// Groups that a warning names. Others are counted.
+const GROUPS_NAMED_MAX: usize = 5;
 
 /// How many partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,28 +78,132 @@ impl AddPartitions {
             Count::Total(total) => total,
             Count::More(more) => before.saturating_add(more),
         };
-        if let Err(error) = client.create_partitions(&self.name, total).await {
+        // Before anything changes: a group that comes later finds all partitions.
+        let mut readers = readers(&mut client, &self.name).await;
+        if let Err(error) = client.create_partitions(&self.name, total, self.dry_run).await {
             return Err(target.explain(&error));
+        }
+        let mut failures = Vec::new();
+        if self.groups_from_start && !self.dry_run {
+            let added: Vec<_> =
+                (before..total).map(|index| (self.name.clone(), index, 0)).collect();
+            failures = begin_at_start(target, &mut client, &mut readers.found, &added).await;
+        }
+        self.show(before, total, &readers);
+        finish(failures, self.format)
+    }
+
+    fn show(&self, before: i32, total: i32, readers: &Readers) {
+        for warning in warnings(&self.name, readers) {
+            console::say(&warning);
         }
         match self.format {
             OutputFormat::Text => {
                 let partitions = counted(u64::from(total.unsigned_abs()), "partition");
-                console::say(&format!("{} has {partitions}, {before} before", self.name));
+                let has = if self.dry_run { "would have" } else { "has" };
+                console::say(&format!("{} {has} {partitions}, {before} before", self.name));
             }
             OutputFormat::Json => {
+                let group = |reader: &Reader| {
+                    serde_json::json!({
+                        "group": reader.group,
+                        "members": reader.members,
+                        "from_start": reader.from_start,
+                    })
+                };
                 let object = serde_json::json!({
-                    "name": self.name, "partitions_before": before, "partitions": total,
+                    "name": self.name,
+                    "partitions_before": before,
+                    "partitions": total,
+                    "changed": !self.dry_run,
+                    "groups": readers.found.iter().map(group).collect::<Vec<_>>(),
                 });
                 console::line(&object.to_string());
             }
         }
-        Ok(())
     }
+}
+
+/// Commits the start of each added partition for groups without members, and notes for which it
+/// did; a group with members would commit over it.
+async fn begin_at_start(
+    target: &Target,
+    client: &mut Client,
+    readers: &mut [Reader],
+    added: &[(String, i32, i64)],
+) -> Vec<Failure> {
+    let mut failures = Vec::new();
+    for reader in readers.iter_mut().filter(|reader| !reader.is_active) {
+        match client.commit_offsets(&reader.group, added).await {
+            Ok(outcomes) => {
+                let before = failures.len();
+                let failed = outcomes.into_iter().filter_map(|outcome| outcome.result.err());
+                failures.extend(failed.map(|error| target.explain(&error)));
+                reader.from_start = failures.len() == before;
+            }
+            Err(error) => failures.push(target.explain(&error)),
+        }
+    }
+    failures
+}
+
+/// What to say about groups that may miss records of the new partitions.
+fn warnings(topic: &str, readers: &Readers) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let at_risk: Vec<String> =
+        readers.found.iter().filter(|reader| !reader.from_start).map(Reader::to_string).collect();
+    if !at_risk.is_empty() {
+        let (named, others) = at_risk.split_at(at_risk.len().min(GROUPS_NAMED_MAX));
+        let others = match others.len() {
+            0 => String::new(),
+            count => format!(" and {count} more"),
+        };
+        warnings.push(format!(
+            "warning: {} {} {topic}: {}{others}\n  one that begins where partitions end \
+             (auto.offset.reset=latest) skips what comes into the new ones before it notices them\n  \
+             stop it before, and use --groups-from-start; or later: strandline group seek GROUP -t \
+             {topic}:PARTITIONS --to start",
+            counted(at_risk.len() as u64, "group"),
+            if at_risk.len() == 1 { "reads" } else { "read" },
+            named.join(", "),
+        ));
+    }
+    if let Some(unknown) = &readers.unknown {
+        warnings.push(format!("warning: which groups read {topic} is not known: {unknown}"));
+    }
+    warnings
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn reader(group: &str, members: usize, from_start: bool) -> Reader {
+        Reader { group: group.to_owned(), is_active: members > 0, members, from_start }
+    }
+
+    #[test]
+    fn groups_that_may_miss_records_are_named() {
+        let found = vec![reader("a", 2, false), reader("b", 0, true), reader("c", 0, false)];
+        let warned = warnings("t", &Readers { found, unknown: None });
+        assert_eq!(warned.len(), 1);
+        assert!(
+            warned[0].starts_with("warning: 2 groups read t: a (2 members), c\n"),
+            "{warned:?}"
+        );
+
+        let found = (0..7).map(|index| reader(&format!("g{index}"), 0, false)).collect();
+        let warned = warnings("t", &Readers { found, unknown: None });
+        assert!(warned[0].contains("g4 and 2 more\n"), "{warned:?}");
+
+        let found = vec![reader("b", 0, true)];
+        assert!(warnings("t", &Readers { found, unknown: None }).is_empty());
+        let unknown = Some("refused".to_owned());
+        assert_eq!(
+            warnings("t", &Readers { found: Vec::new(), unknown }),
+            ["warning: which groups read t is not known: refused"]
+        );
+    }
 
     #[test]
     fn a_plus_adds() {

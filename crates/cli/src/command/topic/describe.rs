@@ -8,6 +8,7 @@ use crate::command::target::{Target, unknown_topic};
 use crate::command::{OutputFormat, finish};
 use crate::console;
 use crate::failure::Failure;
+use crate::format::counted;
 use crate::table::{Align, Table};
 
 /// Kafka's number for a value that was set on the topic itself.
@@ -32,6 +33,15 @@ struct Described {
     topic: Topic,
     partitions: Vec<PartitionOffsets>,
     configs: Vec<ConfigEntry>,
+    /// `retention.bytes`, wherever it was set: the limit of each partition, not of the topic.
+    retention_bytes: Option<u64>,
+}
+
+impl Described {
+    /// What retention by size leaves of all partitions together at most; `None` without that limit.
+    fn retention_bytes_of_all(&self) -> Option<u64> {
+        Some(self.retention_bytes?.saturating_mul(self.partitions.len() as u64))
+    }
 }
 
 /// A partition's borders; `None` while it has no leader that answers.
@@ -74,6 +84,10 @@ impl Describe {
 
     async fn describe(&self, client: &mut Client, topic: Topic) -> Result<Described, ClientError> {
         let mut configs = client.topic_config(&topic.name).await?;
+        let of_size = configs.iter().find(|entry| entry.name == "retention.bytes");
+        // −1 is no limit, and no number of bytes.
+        let retention_bytes =
+            of_size.and_then(|entry| entry.value.as_deref()).and_then(|text| text.parse().ok());
         configs.retain(|entry| self.all_configs || entry.source == SOURCE_TOPIC);
         let mut partitions = Vec::new();
         for partition in topic.partitions.clone() {
@@ -86,7 +100,7 @@ impl Describe {
                 end: end.map(|found| found.offset),
             });
         }
-        Ok(Described { topic, partitions, configs })
+        Ok(Described { topic, partitions, configs, retention_bytes })
     }
 }
 
@@ -94,6 +108,13 @@ fn text(described: &Described) -> String {
     let mut text = format!("{}  id {}\n", described.topic.name, described.topic.id);
     for entry in &described.configs {
         text += &format!("  {}={}\n", entry.name, entry.shown());
+    }
+    if let (Some(each), Some(all)) = (described.retention_bytes, described.retention_bytes_of_all())
+    {
+        let partitions = counted(described.partitions.len() as u64, "partition");
+        text += &format!(
+            "  retention.bytes is for each partition: {each} × {partitions} = {all} bytes at most\n"
+        );
     }
     let mut table = Table::new(&[
         ("PARTITION", Align::Right),
@@ -143,6 +164,7 @@ fn json(described: &Described) -> serde_json::Value {
         "topic_id": described.topic.id.to_string(),
         "internal": described.topic.internal,
         "configs": configs,
+        "retention_bytes_of_all_partitions": described.retention_bytes_of_all(),
         "partitions": partitions,
     })
 }

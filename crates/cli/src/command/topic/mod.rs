@@ -7,6 +7,7 @@ mod delete;
 mod describe;
 mod list;
 mod offsets;
+mod readers;
 mod retention;
 mod trim;
 
