@@ -12,7 +12,7 @@ mod conformance;
 mod tidy;
 mod tree;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::bail;
@@ -63,6 +63,8 @@ fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
 
 /// The workspace's folder: two above this crate's.
 fn root() -> PathBuf {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // Cargo's word of now comes first: a copied or moved tree brings programs that were built elsewhere.
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     manifest.ancestors().nth(2).expect("crates/xtask lies two below the root").to_path_buf()
 }
