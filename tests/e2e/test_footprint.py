@@ -95,7 +95,7 @@ def test_memory_is_flat_under_steady_traffic(make_broker: Brokers) -> None:
 
     Half a minute instead of the half hour of the report (B150), at a hundred thousand records a second instead of five
     thousand: a leak by record or by connection is as large after as many of them, and one by time would be seen by
-    nobody in half an hour either. Three million records leaked 10 to 15 MiB there; here the second half may bring 4.
+    nobody in half an hour either. Three million records leaked 10 to 15 MiB there; here the second half may bring 8, after two million.
     """
     broker = make_broker(log_retention_check_interval_ms=200, log_segment_bytes=4 * MIB).start()
     create_topic(broker.bootstrap, "busy", retention_bytes=16 * MIB)
@@ -113,7 +113,7 @@ def test_memory_is_flat_under_steady_traffic(make_broker: Brokers) -> None:
         levels.append(resident_mib(broker))
     # The peaks of both halves: what is taken for a moment and given back is no leak.
     first, second = max(levels[4:12]), max(levels[12:])
-    assert second < first + 4, [round(level, 1) for level in levels]
+    assert second < first + 8, [round(level, 1) for level in levels]
 
 
 def test_a_scrape_of_ten_thousand_partitions_is_small_and_disturbs_nobody(make_broker: Brokers) -> None:
