@@ -50,7 +50,9 @@ pub use engines::Engines;
 pub use environment::Environment;
 pub use loggers::{LogLevel, Loggers, NoLoggers};
 pub use metrics::{ApiMetrics, BUCKET_BOUNDS_MICROS, CodeCounters, Counter, Metrics, TopicMetrics};
-pub use purger::{DeletionAction, DeletionError, DeletionStatus, DeletionSum, deletion_states};
+pub use purger::{
+    DeletionAction, DeletionError, DeletionStatus, DeletionSum, DeletionSums, deletion_states,
+};
 pub use reply::Reply;
 pub use row_codec::RowError;
 pub use status::{PartitionStatus, TopicStatus};

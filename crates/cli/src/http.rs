@@ -1,12 +1,13 @@
 //! Questions to a Strandline broker over HTTP, for what Kafka's protocol has no words for.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
 use hyper::header::HOST;
-use hyper::{Request, StatusCode};
+use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::TcpStream;
@@ -31,8 +32,33 @@ pub(crate) async fn get_json(base: &str, path: &str) -> Result<Value, Failure> {
 
 /// The same with the answer's status, whatever it is.
 pub(crate) async fn ask(base: &str, path: &str) -> Result<(StatusCode, Value), Failure> {
+    send(base, Method::GET, path).await
+}
+
+/// Asks for something to be done: the answer's status, and what it says.
+pub(crate) async fn post(base: &str, path: &str) -> Result<(StatusCode, Value), Failure> {
+    send(base, Method::POST, path).await
+}
+
+/// What may stand in a path or behind a question mark.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b':' => {
+                escaped.push(char::from(byte));
+            }
+            _ => {
+                write!(escaped, "%{byte:02X}").expect("writing to a string does not fail");
+            }
+        }
+    }
+    escaped
+}
+
+async fn send(base: &str, method: Method, path: &str) -> Result<(StatusCode, Value), Failure> {
     let authority = authority(base)?;
-    let answered = timeout(TIME_MAX, get(&authority, path));
+    let answered = timeout(TIME_MAX, exchange(&authority, method, path));
     let (status, body) = answered
         .await
         .unwrap_or_else(|_| Err("no answer in time".to_owned()))
@@ -69,7 +95,11 @@ fn authority(base: &str) -> Result<String, Failure> {
     Ok(if has_port { authority.to_owned() } else { format!("{authority}:{DEFAULT_PORT}") })
 }
 
-async fn get(authority: &str, path: &str) -> Result<(StatusCode, Bytes), String> {
+async fn exchange(
+    authority: &str,
+    method: Method,
+    path: &str,
+) -> Result<(StatusCode, Bytes), String> {
     let words = |error: &dyn std::error::Error| error.to_string();
     let stream = TcpStream::connect(authority).await.map_err(|error| match error.kind() {
         std::io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
@@ -79,7 +109,9 @@ async fn get(authority: &str, path: &str) -> Result<(StatusCode, Bytes), String>
         http1::handshake(TokioIo::new(stream)).await.map_err(|error| words(&error))?;
     // Its errors come out of the request too.
     tokio::spawn(async move { drop(connection.await) });
-    let request = Request::get(path)
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
         .header(HOST, authority)
         .body(Empty::<Bytes>::new())
         .map_err(|error| words(&error))?;
@@ -107,6 +139,12 @@ mod tests {
         ] {
             assert_eq!(authority(base).ok().as_deref(), expected, "{base}");
         }
+    }
+
+    #[test]
+    fn names_of_any_kind_stay_within_their_path() {
+        assert_eq!(escaped("a-b_c.d"), "a-b_c.d");
+        assert_eq!(escaped("../x?y z&é"), "..%2Fx%3Fy%20z%26%C3%A9");
     }
 
     #[tokio::test]

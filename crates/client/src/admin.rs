@@ -1,7 +1,9 @@
 //! Topics: create, delete, grow, trim.
 
+use strandline_model::TopicId;
 use strandline_wire::{
     KafkaString, create_partitions, create_topics, delete_records, delete_topics,
+    topic_id_from_wire,
 };
 
 use crate::client::subject_of;
@@ -79,11 +81,11 @@ impl Client {
         Ok(response.topics.into_iter().map(outcome).collect())
     }
 
-    /// Deletes topics by name.
+    /// Deletes topics by name; their ids, zero where the broker does not say.
     pub async fn delete_topics(
         &mut self,
         names: &[&str],
-    ) -> Result<Vec<TopicOutcome<()>>, ClientError> {
+    ) -> Result<Vec<TopicOutcome<TopicId>>, ClientError> {
         let texts: Vec<_> =
             names.iter().map(|name| KafkaString::from((*name).to_owned())).collect();
         // Version 6 names topics in structures, all older ones in a list of names.
@@ -106,7 +108,8 @@ impl Client {
             let name = topic.name.map(|name| name.to_string()).unwrap_or_default();
             let message = topic.error_message.as_ref().map(KafkaString::as_str);
             let result = check_topic(topic.error_code, &name, message);
-            TopicOutcome { name, result }
+            let id = topic_id_from_wire(topic.topic_id);
+            TopicOutcome { name, result: result.map(|()| id) }
         };
         Ok(response.responses.into_iter().map(outcome).collect())
     }

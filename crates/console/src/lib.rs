@@ -9,24 +9,32 @@
 //! - Connections, the size of their requests and the time that they take are bounded, whatever a
 //!   peer does. (`serve.rs`)
 //! - A request body is never read.
+//! - What changes something is served under [`Scope::Everything`] only, which is loopback, and not to
+//!   pages of other sites. (`same_origin.rs`)
 //! - With [`Scope::HealthOnly`] nothing but health is served: whoever may reach the port learns
 //!   whether the broker is well and no name of a topic.
 
 mod clients;
+mod deletions;
 mod health;
 mod metrics;
 mod process;
 mod retention;
+mod same_origin;
 mod serve;
 mod snapshot;
 
 pub use clients::Client;
+pub use deletions::{Deletion, DeletionChange, DeletionChanged, DeletionRefused};
 pub use retention::{PartitionRetention, Segment, TopicRetention};
 pub use serve::{Console, Scope};
 pub use snapshot::{
-    ApiStats, BUCKET_BOUNDS_SECONDS, Durations, ErrorCount, ListenerStats, PartitionStats,
-    RemovedStats, Snapshot, StorageStats, TopicStats,
+    ApiStats, BUCKET_BOUNDS_SECONDS, DeletionStats, Durations, ErrorCount, ListenerStats,
+    PartitionStats, RemovedStats, Snapshot, StorageStats, TopicStats,
 };
+
+use std::future::Future;
+use std::pin::Pin;
 
 /// What the console tells of.
 pub trait Status: std::fmt::Debug + Send + Sync + 'static {
@@ -51,7 +59,17 @@ pub trait Status: std::fmt::Debug + Send + Sync + 'static {
         topic: &str,
         simulated: &[(String, String)],
     ) -> Result<Option<TopicRetention>, String>;
+
+    /// Deleted topics whose bytes are not all gone, the oldest first.
+    fn deletions(&self) -> Vec<Deletion>;
+
+    /// Does what is asked; durable when it is answered, whether or not whoever asked still waits.
+    fn change_deletion(&self, change: DeletionChange) -> Changing<'_>;
 }
+
+/// The answer to a change, when it is there.
+pub type Changing<'a> =
+    Pin<Box<dyn Future<Output = Result<DeletionChanged, DeletionRefused>> + Send + 'a>>;
 
 /// One thing that must be true for the broker to be well.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]

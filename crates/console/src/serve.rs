@@ -25,7 +25,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::retention::View;
-use crate::{Client, Status, health, metrics, retention};
+use crate::{Client, Status, deletions, health, metrics, retention};
 
 /// How long a connection may last before it is asked to end.
 const LIFETIME_MAX: Duration = Duration::from_mins(1);
@@ -151,7 +151,8 @@ fn router(status: Arc<dyn Status>, scope: Scope) -> Router {
             .route("/metrics", get(scrape))
             .route("/v1/clients", get(clients))
             .route("/v1/topics/{name}/retention", get(retention))
-            .route("/v1/topics/{name}/segments", get(segments)),
+            .route("/v1/topics/{name}/segments", get(segments))
+            .merge(deletions::routes()),
         Scope::HealthOnly => health,
     };
     served

@@ -33,10 +33,29 @@ pub struct Snapshot {
     pub retention_failures: u64,
     /// When retention last came to the end of a pass.
     pub retention_checked_at: Option<Timestamp>,
+    /// Deleted topics whose bytes are not all gone, by state; every state is there.
+    pub deletions: Vec<DeletionStats>,
+    /// For how many seconds the oldest of them has been deleted.
+    pub deletion_oldest_seconds: Option<f64>,
+    /// Bytes of deleted topics that were freed.
+    pub deletion_freed_bytes: u64,
+    /// Steps of deletions that failed.
+    pub deletion_failures: u64,
     /// Each topic.
     pub topics: Vec<TopicStats>,
     /// Each storage engine in use.
     pub storage: Vec<StorageStats>,
+}
+
+/// Deleted topics in one state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeletionStats {
+    /// Which: `grace`, `running`.
+    pub state: &'static str,
+    /// How many.
+    pub topics: u64,
+    /// Bytes that they still have.
+    pub bytes: u64,
 }
 
 /// The calls of one API.

@@ -40,7 +40,7 @@ use crate::tasks;
 use crate::topic::{DeletionRow, LoadError};
 
 pub use change::{DeletionAction, DeletionError};
-pub use status::{DeletionStatus, DeletionSum, deletion_states};
+pub use status::{DeletionStatus, DeletionSum, DeletionSums, deletion_states};
 use step::Left;
 pub(crate) use step::stored_bytes;
 

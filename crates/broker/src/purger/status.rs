@@ -62,6 +62,15 @@ pub struct DeletionSum {
     pub bytes: u64,
 }
 
+/// What waits in all states.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeletionSums {
+    /// By the code of the state; every state is there.
+    pub by_state: BTreeMap<&'static str, DeletionSum>,
+    /// For how long the oldest has been deleted.
+    pub oldest: Option<Duration>,
+}
+
 impl DeletionStatus {
     /// Bytes that are not freed.
     pub fn left(&self) -> ByteCount {
@@ -119,18 +128,20 @@ impl Broker {
         Some(self.purger().status(&entry))
     }
 
-    /// How much waits in each state, and since when the oldest does.
-    pub fn deletion_sums(&self) -> (BTreeMap<&'static str, DeletionSum>, Option<Timestamp>) {
+    /// How much waits in each state.
+    pub fn deletion_sums(&self) -> DeletionSums {
         let mut sums: BTreeMap<&'static str, DeletionSum> =
             State::ALL.into_iter().map(|state| (state.code(), DeletionSum::default())).collect();
-        let mut oldest = None;
+        let mut oldest_at = None;
         for one in self.purger().statuses() {
             let sum = sums.entry(one.state).or_default();
             sum.topics += 1;
             sum.bytes += one.left().get();
-            oldest = oldest.into_iter().chain([one.deleted_at]).min();
+            oldest_at = oldest_at.into_iter().chain([one.deleted_at]).min();
         }
-        (sums, oldest)
+        let age = oldest_at.map(|at| self.environment().now().millis_since(at));
+        let oldest = age.map(|age| Duration::from_millis(u64::try_from(age).unwrap_or(0)));
+        DeletionSums { by_state: sums, oldest }
     }
 }
 

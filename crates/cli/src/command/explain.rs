@@ -1,8 +1,8 @@
-//! `strandline explain`: error codes, config keys and reasons of retention, from the tables that
-//! define them.
+//! `strandline explain`: error codes, config keys, reasons of retention and states of deletions, from
+//! the tables that define them.
 
 use clap::Args;
-use strandline_broker::retention_reasons;
+use strandline_broker::{deletion_states, retention_reasons};
 use strandline_model::config::{
     ConfigKey, Effect, Scope, Update, broker_keys, group_keys, key, nearest, topic_keys,
 };
@@ -13,14 +13,15 @@ use super::advice::advice;
 use crate::console;
 use crate::failure::{Exit, Failure};
 
-/// Says what an error code, a config key or a reason of retention means, and what to do.
+/// Says what an error code, a config key, a reason of retention or a state of a deletion means.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  strandline explain 37\n  strandline explain not_leader_or_follower\n  \
                   strandline explain retention.ms --format json"
 )]
 pub(crate) struct Explain {
-    /// A number or a name of a Kafka error code, a config key, or a reason of `topic retention`.
+    /// A number or a name of a Kafka error code, a config key, a reason of `topic retention`, or a state
+    /// of `deletions list`.
     #[arg(value_name = "CODE|KEY", allow_negative_numbers = true)]
     word: String,
     /// How to print.
@@ -34,6 +35,8 @@ enum Meaning {
     Key(Scope, &'static ConfigKey),
     /// Why a segment is still there, and what that means.
     Reason(&'static str, &'static str),
+    /// How a deletion stands, and what that means.
+    State(&'static str, &'static str),
 }
 
 impl Explain {
@@ -66,16 +69,21 @@ fn meanings(word: &str) -> Vec<Meaning> {
     let keys = scopes.filter_map(|scope| Some(Meaning::Key(scope, key(scope, word)?)));
     let reasons = retention_reasons().filter(|(code, _)| *code == word);
     let reasons = reasons.map(|(code, meaning)| Meaning::Reason(code, meaning));
-    code.map(Meaning::Code).into_iter().chain(keys).chain(reasons).collect()
+    let states = deletion_states().filter(|(code, _)| *code == word);
+    let states = states.map(|(code, meaning)| Meaning::State(code, meaning));
+    code.map(Meaning::Code).into_iter().chain(keys).chain(reasons).chain(states).collect()
 }
 
 fn unknown(word: &str) -> Failure {
     let codes = ErrorCode::all().iter().map(|info| info.name);
     let keys = topic_keys().chain(broker_keys()).chain(group_keys()).map(|key| key.name);
-    let message = format!("\"{word}\" is no error code, no config key and no reason of retention");
+    let message = format!(
+        "\"{word}\" is no error code, no config key, no reason of retention and no state of a deletion"
+    );
     let failure = Failure::new(Exit::Failed, "unknown_word", message);
     let reasons = retention_reasons().map(|(code, _)| code);
-    match nearest(word, codes.chain(keys).chain(reasons)) {
+    let states = deletion_states().map(|(code, _)| code);
+    match nearest(word, codes.chain(keys).chain(reasons).chain(states)) {
         Some(near) => failure.hint(format!("did you mean {near}?")),
         None => failure.hint("all keys: strandline config reference"),
     }
@@ -86,7 +94,7 @@ impl Meaning {
         match self {
             Self::Code(info) => info.name,
             Self::Key(_, key) => key.name,
-            Self::Reason(code, _) => code,
+            Self::Reason(code, _) | Self::State(code, _) => code,
         }
     }
 
@@ -104,6 +112,9 @@ impl Meaning {
             Self::Key(scope, key) => key_text(*scope, key),
             Self::Reason(code, meaning) => {
                 format!("{code}  why a segment is still there\n  {meaning}\n")
+            }
+            Self::State(code, meaning) => {
+                format!("{code}  how a deletion stands\n  {meaning}\n")
             }
         };
         for line in advice(self.name()) {
@@ -136,6 +147,12 @@ impl Meaning {
             }),
             Self::Reason(code, meaning) => serde_json::json!({
                 "kind": "retention_reason",
+                "name": code,
+                "meaning": meaning,
+                "advice": advice,
+            }),
+            Self::State(code, meaning) => serde_json::json!({
+                "kind": "deletion_state",
                 "name": code,
                 "meaning": meaning,
                 "advice": advice,
@@ -207,6 +224,7 @@ mod tests {
         assert_eq!(names("retention.ms"), ["retention.ms"]);
         assert_eq!(names("compression.type").len(), 2, "of topics and of brokers");
         assert_eq!(names("behind_blocker"), ["behind_blocker"]);
+        assert_eq!(names("backing_off"), ["backing_off"]);
         assert_eq!(names("9999"), Vec::<&str>::new());
     }
 

@@ -7,6 +7,7 @@ mod client;
 mod cluster;
 mod config;
 mod consume;
+mod deletions;
 mod examples;
 mod explain;
 mod group;
@@ -45,6 +46,8 @@ enum Command {
     Topic(topic::Topic),
     #[command(subcommand)]
     Group(group::Group),
+    #[command(subcommand)]
+    Deletions(deletions::Deletions),
     Produce(Box<produce::Produce>),
     Consume(Box<consume::Consume>),
     #[command(subcommand)]
@@ -85,6 +88,7 @@ impl Cli {
             Command::Segment(segment) => segment.format(),
             Command::Config(config) => config.format(),
             Command::Group(group) => group.format(),
+            Command::Deletions(deletions) => deletions.format(),
             Command::Cluster(cluster) => cluster.format(),
             Command::Client(client) => client.format(),
             Command::Explain(explain) => explain.format,
@@ -103,6 +107,7 @@ impl Cli {
             Command::Segment(segment) => segment.run(),
             Command::Config(config) => config.run(&target),
             Command::Group(group) => block_on(group.run(&target)),
+            Command::Deletions(deletions) => block_on(deletions.run(&target)),
             Command::Cluster(cluster) => block_on(cluster.run(&target)),
             Command::Client(client) => block_on(client.run(&target)),
             Command::Explain(explain) => explain.run(),

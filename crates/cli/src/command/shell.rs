@@ -71,8 +71,8 @@ const INTRODUCTION: &str = "\
 <!-- Rendered by `strandline man --markdown` from crates/cli/src/command; do not edit. -->
 
 Every command that talks to a broker takes `-b ADDRESSES` (or `STRANDLINE_BOOTSTRAP`) and works with
-any Kafka broker; `client list` asks a Strandline broker over HTTP, at `--http-url URL` (or
-`STRANDLINE_HTTP`).
+any Kafka broker; `client list`, `deletions`, `topic undelete`, `topic retention` and `topic segments`
+ask a Strandline broker over HTTP, at `--http-url URL` (or `STRANDLINE_HTTP`).
 Data goes to stdout, every other word to stderr.
 With `--format json` both are JSON, and times are RFC 3339 in UTC.
 

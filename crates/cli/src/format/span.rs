@@ -1,5 +1,8 @@
 //! Spans of time and moments, for people.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -28,6 +31,24 @@ pub(crate) fn moment(millis: i64) -> Option<String> {
     }
     let time = OffsetDateTime::from_unix_timestamp_nanos(i128::from(millis) * 1_000_000).ok()?;
     time.format(&Rfc3339).ok()
+}
+
+/// Now, as RFC 3339.
+pub(crate) fn now() -> Value {
+    let passed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    moment(i64::try_from(passed).unwrap_or(i64::MAX)).map_or(Value::Null, Value::from)
+}
+
+/// Milliseconds since 1970 of an RFC 3339 time.
+fn millis(time: &Value) -> Option<i128> {
+    let time = OffsetDateTime::parse(time.as_str()?, &Rfc3339).ok()?;
+    Some(time.unix_timestamp_nanos() / 1_000_000)
+}
+
+/// From `earlier` to `later`; nothing when one is unknown, zero when they are the other way round.
+pub(crate) fn between(earlier: &Value, later: &Value) -> Option<String> {
+    let passed = millis(later)? - millis(earlier)?;
+    Some(span(u64::try_from(passed.max(0)).unwrap_or(u64::MAX)))
 }
 
 #[cfg(test)]

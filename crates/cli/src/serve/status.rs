@@ -4,15 +4,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use strandline_broker::{
-    ApiMetrics, Broker, ClientStatus, CodeCounters, Counter, Metrics,
+    ApiMetrics, Broker, ClientStatus, CodeCounters, Counter, DeletionSum, Metrics,
     TopicRetention as FoundRetention, TopicStatus,
 };
 use strandline_console::{
-    ApiStats, Check, Client, Durations, ErrorCount, ListenerStats, PartitionRetention,
-    PartitionStats, RemovedStats, Segment, Snapshot, Status, StorageStats, TopicRetention,
-    TopicStats,
+    ApiStats, Changing, Check, Client, Deletion, DeletionChange, DeletionRefused, DeletionStats,
+    Durations, ErrorCount, ListenerStats, PartitionRetention, PartitionStats, RemovedStats,
+    Segment, Snapshot, Status, StorageStats, TopicRetention, TopicStats,
 };
 use strandline_model::{ByteCount, NodeId, Timestamp};
+
+use super::deletions;
 
 /// The broker as HTTP sees it. HTTP is served before the broker is ready, so that a long recovery
 /// can be watched.
@@ -109,6 +111,7 @@ impl Status for BrokerStatus {
         let counted = |counter: fn(&Metrics) -> &Counter| {
             broker.map_or(0, |broker| counter(broker.metrics()).get())
         };
+        let sums = broker.map(|broker| broker.deletion_sums()).unwrap_or_default();
         Snapshot {
             version: env!("CARGO_PKG_VERSION"),
             revision: None,
@@ -122,6 +125,10 @@ impl Status for BrokerStatus {
             offsets_removed: counted(|metrics| &metrics.offsets_removed),
             retention_failures: counted(|metrics| &metrics.retention_failures),
             retention_checked_at: broker.and_then(|broker| broker.last_retention_pass()),
+            deletions: sums.by_state.iter().map(deletion_stats).collect(),
+            deletion_oldest_seconds: sums.oldest.map(|age| age.as_secs_f64()),
+            deletion_freed_bytes: counted(|metrics| &metrics.deletion_freed_bytes),
+            deletion_failures: counted(|metrics| &metrics.deletion_failures),
             topics: broker.map_or_else(Vec::new, |broker| {
                 broker.topics().into_iter().map(topic_stats).collect()
             }),
@@ -142,6 +149,23 @@ impl Status for BrokerStatus {
         let Some(broker) = self.broker.get() else { return Ok(None) };
         Ok(broker.retention(topic, simulated)?.map(topic_retention))
     }
+
+    fn deletions(&self) -> Vec<Deletion> {
+        self.broker.get().map(|broker| deletions::pending(broker)).unwrap_or_default()
+    }
+
+    fn change_deletion(&self, change: DeletionChange) -> Changing<'_> {
+        Box::pin(async move {
+            match self.broker.get() {
+                Some(broker) => deletions::change(broker, change).await,
+                None => Err(DeletionRefused::Unavailable("the broker is starting".to_owned())),
+            }
+        })
+    }
+}
+
+fn deletion_stats((state, sum): (&&'static str, &DeletionSum)) -> DeletionStats {
+    DeletionStats { state, topics: sum.topics, bytes: sum.bytes }
 }
 
 fn topic_retention(found: FoundRetention) -> TopicRetention {

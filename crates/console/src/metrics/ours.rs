@@ -13,6 +13,7 @@ pub(super) fn encode(to: &mut Families<'_>, now: &Snapshot, checks: &[Check]) ->
     encode_requests(to, now)?;
     encode_topics(to, now)?;
     encode_retention(to, now)?;
+    encode_deletions(to, now)?;
     encode_partitions(to, now)?;
     encode_storage(to, now)
 }
@@ -101,6 +102,22 @@ fn encode_retention(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {
     let checked = now.retention_checked_at.map(|at| at.as_millis() as f64 / 1000.0);
     let help = "When retention last came to the end of a pass, since 1970";
     to.gauge("strandline_retention_last_check_timestamp_seconds", help, checked)
+}
+
+fn encode_deletions(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {
+    let labels = |state| [("kind", "topic"), ("state", state)];
+    let items = now.deletions.iter().map(|sum| (labels(sum.state), sum.topics));
+    let help = "Deleted topics whose bytes are not all gone";
+    to.gauges("strandline_deletion_pending_items", help, items)?;
+    let bytes = now.deletions.iter().map(|sum| (labels(sum.state), sum.bytes));
+    to.gauges("strandline_deletion_pending_bytes", "Bytes of deleted topics", bytes)?;
+    let help = "For how long the oldest of them has been deleted";
+    let oldest = now.deletion_oldest_seconds.unwrap_or(0.0);
+    to.gauge("strandline_deletion_oldest_pending_seconds", help, Some(oldest))?;
+    let help = "Bytes of deleted topics that were freed";
+    to.counter("strandline_deletion_freed_bytes", help, Some(now.deletion_freed_bytes))?;
+    let help = "Steps of deletions that failed, each tried again";
+    to.counter("strandline_deletion_failures", help, Some(now.deletion_failures))
 }
 
 fn encode_partitions(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {

@@ -1,6 +1,7 @@
 //! The console as its clients see it: bytes over TCP.
 
 mod clients;
+mod deletions;
 mod health;
 mod hostile;
 mod metrics;
@@ -11,7 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use strandline_console::{Check, Client, Console, Scope, Snapshot, Status, TopicRetention};
+use strandline_console::{
+    Changing, Check, Client, Console, Deletion, DeletionChange, DeletionStats, Scope, Snapshot,
+    Status, TopicRetention,
+};
 use strandline_model::{NodeId, Timestamp};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -69,6 +73,14 @@ impl Status for Told {
         }
         Ok((topic != "unknown").then(|| retention::topic(topic, simulated)))
     }
+
+    fn deletions(&self) -> Vec<Deletion> {
+        vec![deletions::pending()]
+    }
+
+    fn change_deletion(&self, change: DeletionChange) -> Changing<'_> {
+        Box::pin(async move { deletions::changed(change) })
+    }
 }
 
 fn check(name: &'static str, ok: bool, detail: &str) -> Check {
@@ -89,6 +101,10 @@ fn snapshot() -> Snapshot {
         offsets_removed: 3,
         retention_failures: 2,
         retention_checked_at: Some(Timestamp::from_millis(1_700_000_000_500)),
+        deletions: vec![DeletionStats { state: "grace", topics: 2, bytes: 300 }],
+        deletion_oldest_seconds: Some(1.5),
+        deletion_freed_bytes: 70,
+        deletion_failures: 4,
         topics: Vec::new(),
         storage: Vec::new(),
     }

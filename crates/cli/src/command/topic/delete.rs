@@ -1,13 +1,23 @@
 //! `strandline topic delete`.
 
-use clap::Args;
-use strandline_wire::ErrorCode;
+use std::time::Duration;
 
+use clap::Args;
+use serde_json::Value;
+use strandline_model::TopicId;
+use strandline_wire::ErrorCode;
+use tokio::time::timeout;
+
+use crate::command::deletions::pending;
 use crate::command::names::Names;
 use crate::command::target::{Target, unknown_topic};
 use crate::command::{OutputFormat, finish};
 use crate::console;
 use crate::failure::Failure;
+use crate::format::{between, counted};
+
+/// How long a question may take that only tells of the way back.
+const ASK_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Deletes topics with all their records.
 #[derive(Debug, Args)]
@@ -45,23 +55,24 @@ impl Delete {
         let outcomes = client.delete_topics(&names).await;
         let mut failures = Vec::new();
         let mut done = Vec::new();
+        let mut deleted = Vec::new();
         let mut missing = Vec::new();
         for outcome in outcomes.map_err(|error| target.explain(&error))? {
-            let deleted = outcome.result.is_ok();
+            let id = outcome.result.as_ref().ok().copied();
+            let (name, gone) = (outcome.name.clone(), id.is_some());
             match outcome.result {
-                Ok(()) if self.format == OutputFormat::Text => {
-                    console::say(&format!("deleted {}", outcome.name));
-                }
-                Ok(()) => {}
+                Ok(id) => deleted.push((outcome.name, id)),
                 Err(error) if error.code() == Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION) => {
-                    missing.push(outcome.name.clone());
+                    missing.push(outcome.name);
                 }
                 Err(error) => failures.push(target.explain(&error)),
             }
-            done.push(serde_json::json!({ "name": outcome.name, "deleted": deleted }));
+            let id = id.filter(|id| *id != TopicId::ZERO).map(|id| id.to_string());
+            done.push(serde_json::json!({ "name": name, "deleted": gone, "id": id }));
         }
-        if self.format == OutputFormat::Json {
-            console::line(&serde_json::Value::from(done).to_string());
+        match self.format {
+            OutputFormat::Json => console::line(&Value::from(done).to_string()),
+            OutputFormat::Text => tell(target, &deleted).await,
         }
         if !self.if_exists && !missing.is_empty() {
             // Only to make the errors clearer: without the list there are no suggestions.
@@ -76,8 +87,56 @@ impl Delete {
     }
 }
 
+/// Tells what was deleted. A Strandline broker is asked how long there is a way back; what is no such
+/// broker, or can't be asked, has none to tell of.
+async fn tell(target: &Target, deleted: &[(String, TopicId)]) {
+    if deleted.is_empty() {
+        return;
+    }
+    let asked = timeout(ASK_TIME_MAX, pending(target)).await;
+    let all = asked.ok().and_then(Result::ok).unwrap_or_default();
+    for (name, id) in deleted {
+        let of_it = all.iter().find(|one| one["id"] == id.to_string());
+        console::say(&line(name, *id, of_it));
+    }
+}
+
+fn line(name: &str, id: TopicId, pending: Option<&Value>) -> String {
+    let text = match id {
+        TopicId::ZERO => return format!("deleted {name}"),
+        id => format!("deleted {name} (id {id})"),
+    };
+    let Some(pending) = pending.filter(|one| one["can_undelete"] == true) else { return text };
+    let bytes = counted(pending["bytes"].as_u64().unwrap_or(0), "byte");
+    let after = between(&pending["deleted_at"], &pending["grace_until"]).unwrap_or_default();
+    format!("{text}; {bytes} go after {after} (undo: strandline topic undelete {id})")
+}
+
 fn unconfirmed(names: &[String]) -> Failure {
     let names = names.join(" ");
     Failure::usage(format!("deleting {names} needs a confirmation"))
         .hint(format!("strandline topic delete {names} --yes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_back_is_told_where_there_is_one() {
+        let id = TopicId::from_bytes([7; 16]);
+        let pending = |can_undelete: bool| {
+            serde_json::json!({
+                "can_undelete": can_undelete, "bytes": 300, "deleted_at": "2026-11-30T12:00:00Z",
+                "grace_until": "2026-11-30T12:01:00Z",
+            })
+        };
+        let way_back = format!(
+            "deleted t (id {id}); 300 bytes go after 1m (undo: strandline topic undelete {id})"
+        );
+        assert_eq!(line("t", id, Some(&pending(true))), way_back);
+        assert_eq!(line("t", id, Some(&pending(false))), format!("deleted t (id {id})"));
+        assert_eq!(line("t", id, None), format!("deleted t (id {id})"));
+        assert_eq!(line("t", TopicId::ZERO, None), "deleted t", "a broker of old");
+    }
 }

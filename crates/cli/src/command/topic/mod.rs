@@ -10,6 +10,7 @@ mod offsets;
 mod readers;
 mod retention;
 mod trim;
+mod undelete;
 
 use clap::Subcommand;
 
@@ -30,6 +31,7 @@ pub(crate) enum Topic {
     Retention(retention::Retention),
     Segments(retention::Segments),
     Delete(delete::Delete),
+    Undelete(undelete::Undelete),
 }
 
 impl Topic {
@@ -45,6 +47,7 @@ impl Topic {
             Self::Retention(retention) => retention.format,
             Self::Segments(segments) => segments.format,
             Self::Delete(delete) => delete.format,
+            Self::Undelete(undelete) => undelete.format,
         }
     }
 
@@ -60,6 +63,7 @@ impl Topic {
             Self::Retention(retention) => retention.run(target).await,
             Self::Segments(segments) => segments.run(target).await,
             Self::Delete(delete) => delete.run(target).await,
+            Self::Undelete(undelete) => undelete.run(target).await,
         }
     }
 }

@@ -1,22 +1,18 @@
 //! `strandline topic retention` and `strandline topic segments`: what is there of a topic, why, and
 //! when it goes.
 
-use std::fmt::Write as _;
-
 use clap::Args;
 use hyper::StatusCode;
 use serde_json::Value;
 use strandline_model::config::Scope;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 use crate::command::OutputFormat;
 use crate::command::assignment::assignment;
 use crate::command::target::Target;
 use crate::console;
 use crate::failure::{Exit, Failure};
-use crate::format::{counted, span};
-use crate::http;
+use crate::format::{between, counted, span};
+use crate::http::{self, escaped};
 use crate::table::{Align, Table};
 
 /// Shows when the oldest records of a topic go, and why they are still there.
@@ -120,40 +116,12 @@ async fn asked(target: &Target, path: &str, name: &str) -> Result<Value, Failure
     }
 }
 
-/// What may stand in a path or behind a question mark.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b':' => {
-                escaped.push(char::from(byte));
-            }
-            _ => {
-                write!(escaped, "%{byte:02X}").expect("writing to a string does not fail");
-            }
-        }
-    }
-    escaped
-}
-
 fn number(value: &Value) -> String {
     value.as_i64().map(|number| number.to_string()).unwrap_or_default()
 }
 
 fn word(value: &Value) -> String {
     value.as_str().unwrap_or("").to_owned()
-}
-
-/// Milliseconds since 1970 of an RFC 3339 time.
-fn millis(time: &Value) -> Option<i128> {
-    let time = OffsetDateTime::parse(time.as_str()?, &Rfc3339).ok()?;
-    Some(time.unix_timestamp_nanos() / 1_000_000)
-}
-
-/// From `earlier` to `later`; nothing when one is unknown, zero when they are the other way round.
-fn between(earlier: &Value, later: &Value) -> Option<String> {
-    let passed = millis(later)? - millis(earlier)?;
-    Some(span(u64::try_from(passed.max(0)).unwrap_or(u64::MAX)))
 }
 
 fn forecast(topic: &Value) -> Table {
@@ -332,11 +300,5 @@ mod tests {
             summary(&topic(), &["retention.ms=3d".to_owned()]),
             format!("{limits}\n{change}")
         );
-    }
-
-    #[test]
-    fn names_of_any_kind_stay_within_their_path() {
-        assert_eq!(escaped("a-b_c.d"), "a-b_c.d");
-        assert_eq!(escaped("../x?y z&é"), "..%2Fx%3Fy%20z%26%C3%A9");
     }
 }
