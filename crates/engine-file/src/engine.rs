@@ -17,6 +17,7 @@ use crate::journal::writer::{FileSizes, Writer};
 use crate::queue::{Queue, StopMark};
 use crate::recovery::{self, DamagedLog, OpenError, RecoveryReport};
 use crate::registry::Registry;
+use crate::rewrite::Rewriting;
 use crate::rows::Rows;
 use crate::segment::SegmentStore;
 use crate::space::SpaceGauge;
@@ -55,6 +56,7 @@ pub(crate) struct Shared {
     pub(crate) logs: Arc<Registry>,
     pub(crate) unsound: Unsound,
     pub(crate) ending: Ending,
+    pub(crate) rewriting: Rewriting,
     /// One opener, or remover, at a time; also while its blocking part outlives a caller that went away.
     opening: Arc<tokio::sync::Mutex<()>>,
     pub(crate) space: SpaceGauge,
@@ -96,6 +98,7 @@ impl FileEngine {
             logs: Arc::new(Registry::default()),
             unsound: Unsound::default(),
             ending: Ending::default(),
+            rewriting: Rewriting::default(),
             opening: Arc::default(),
             space: SpaceGauge::new(config.reserve, &*disk),
             sweeper,

@@ -31,6 +31,7 @@ mod quarantine;
 mod queue;
 mod recovery;
 mod registry;
+mod rewrite;
 mod rows;
 mod segment;
 mod snapshot;

@@ -7,8 +7,9 @@ use bytes::Bytes;
 use strandline_model::{Offset, Timestamp};
 use strandline_records::SealedBatches;
 use strandline_storage::{
-    AppendError, BatchBytes, BatchInfo, BoxFuture, ChunkInfo, CommitError, CommitLog, ErrorKind,
-    LogBounds, LogSettings, ReadError, ReadLimit, StorageError, Ticket,
+    AppendError, BatchBytes, BatchInfo, BoxFuture, ChunkId, ChunkInfo, ChunkRewrite, CommitError,
+    CommitLog, Compacted, ErrorKind, LogBounds, LogSettings, ReadError, ReadLimit, StorageError,
+    Ticket,
 };
 use tokio::sync::oneshot;
 
@@ -16,13 +17,14 @@ use crate::blocking::blocking;
 use crate::engine::{Running, Shared};
 use crate::live::LiveLog;
 use crate::queue::{Item, PendingChange, RowChange, Wait};
+use crate::rewrite::FileRewrite;
 use crate::tables::{self, TableNumber};
 
 /// The handle of an opener. Dropping it ends the opener's claim; what it submitted goes on.
 pub(crate) struct FileLog {
     pub(crate) shared: Arc<Shared>,
     /// The engine runs for as long as somebody has a log open.
-    pub(crate) _running: Arc<Running>,
+    pub(crate) running: Arc<Running>,
     pub(crate) live: Arc<LiveLog>,
 }
 
@@ -99,6 +101,7 @@ impl FileLog {
             wait,
             log: Some(Arc::clone(&self.live)),
             trim,
+            rewritten: None,
             done,
         }))?;
         await_change(answer).await.map_err(without_expectations)
@@ -225,6 +228,29 @@ impl CommitLog for FileLog {
             self.reader().check_readable()?;
             let state = self.shared.rows.read().state(self.live.id);
             Ok(state.filter(|(at, _)| *at <= self.live.durable_end()))
+        })
+    }
+
+    fn rewrite(
+        &self,
+        first: ChunkId,
+        last: ChunkId,
+    ) -> BoxFuture<'_, Result<Box<dyn ChunkRewrite>, StorageError>> {
+        let (shared, running) = (Arc::clone(&self.shared), Arc::clone(&self.running));
+        Box::pin(FileRewrite::begin(shared, running, Arc::clone(&self.live), first, last))
+    }
+
+    fn compacted(&self) -> Compacted {
+        self.shared.rows.read().compacted(self.live.id)
+    }
+
+    fn note_compacted(&self, compacted: Compacted) -> BoxFuture<'_, Result<(), StorageError>> {
+        Box::pin(async move {
+            self.live.check_alive()?;
+            self.check_durable("clean_end", compacted.clean_end)?;
+            let value = tables::compacted_value(compacted);
+            // An older one after a crash only costs a pass.
+            self.change(tables::COMPACTED, value, Wait::Write, None).await
         })
     }
 }

@@ -41,7 +41,8 @@ impl MetaStore for FileEngine {
             self.shared.queue.rows_room(&self.shared.checkpoints).await;
             let wait = if self.shared.config.metadata_waits() { Wait::Sync } else { Wait::Write };
             let (done, answer) = oneshot::channel();
-            let change = PendingChange { expectations, changes, wait, log: None, trim: None, done };
+            let (log, trim, rewritten) = (None, None, None);
+            let change = PendingChange { expectations, changes, wait, log, trim, rewritten, done };
             self.shared.queue.push(Item::Change(change))?;
             await_change(answer).await
         })

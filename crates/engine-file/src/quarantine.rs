@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use strandline_model::{ByteCount, Offset, PartitionId, Timestamp};
+use strandline_model::{ByteCount, PartitionId, Timestamp};
 use strandline_storage::{ErrorKind, Lost, Quarantined, StorageError};
 
 use crate::blocking::blocking;
 use crate::engine::Shared;
 use crate::queue::{RowChange, StopMark};
-use crate::segment::missing_segment;
+use crate::segment::{SegmentFacts, SegmentName, missing_segment};
 use crate::tables;
 
 impl Shared {
@@ -37,6 +37,10 @@ impl Shared {
             self.change(vec![quarantine_row(id, Some(since))]).await?;
         }
         self.unsound.check(id, self.unsound.count(id))?;
+        // Its handle is ended: what is written in the place of segments of it comes to nothing, soon.
+        if self.rewriting.contains(id) {
+            return Err(is_busy(id));
+        }
         // What the journal has of it is durable in its segments before they go elsewhere: a start writes
         // the journal's batches to where they were. The row keeps openers away meanwhile.
         drop(turn);
@@ -120,13 +124,13 @@ impl Shared {
     }
 
     /// The segments of a log that must have files.
-    fn named_segments(&self, id: PartitionId) -> BTreeSet<Offset> {
+    fn named_segments(&self, id: PartitionId) -> BTreeSet<SegmentName> {
         let facts = match self.logs.live(id) {
             // The rows of an open log come behind.
             Some(live) => live.segments.facts(),
             None => self.rows.read().segments(id),
         };
-        facts.into_iter().map(|facts| facts.base_offset).collect()
+        facts.iter().map(SegmentFacts::name).collect()
     }
 
     fn is_out_of_service(&self, id: PartitionId) -> bool {

@@ -17,6 +17,7 @@ use tokio::sync::{Notify, oneshot};
 use crate::checkpoint::{Checkpoints, Frozen, Outcome};
 use crate::journal::group::APPEND_OVERHEAD_BYTES;
 use crate::live::LiveLog;
+use crate::segment::Rewritten;
 use crate::tables::TableNumber;
 
 /// Something to be committed, in order.
@@ -56,6 +57,8 @@ pub(crate) struct PendingChange {
     pub(crate) log: Option<Arc<LiveLog>>,
     /// Where that log begins from then on.
     pub(crate) trim: Option<Offset>,
+    /// Segments of it that another one takes the place of; taken out when that has happened.
+    pub(crate) rewritten: Option<Arc<Mutex<Option<Rewritten>>>>,
     pub(crate) done: oneshot::Sender<Result<(), CommitError>>,
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use strandline_model::{Offset, PartitionId, Timestamp};
-use strandline_storage::{Page, Row};
+use strandline_storage::{Compacted, Page, Row};
 
 use crate::segment::SegmentFacts;
 use crate::tables::{self, DamageRow, EpochRow, OF_PARTITIONS, TableNumber};
@@ -127,7 +127,7 @@ impl Rows {
 
     pub(crate) fn put_segment(&mut self, id: PartitionId, facts: &SegmentFacts) {
         let key = tables::segment_key(id, facts.base_offset);
-        let value = Bytes::copy_from_slice(&tables::segment_value(facts));
+        let value = tables::segment_value(facts);
         self.change((tables::SEGMENTS, Bytes::copy_from_slice(&key)), Some(value));
     }
 
@@ -194,6 +194,12 @@ impl Rows {
             Some((tables::key_partition(key)?, tables::parse_quarantine(value)))
         });
         parsed.collect()
+    }
+
+    /// How far the log is compacted. A row that is not there, or does not parse, costs a pass.
+    pub(crate) fn compacted(&self, id: PartitionId) -> Compacted {
+        let value = self.get(tables::COMPACTED, &tables::partition_key(id));
+        value.and_then(|value| tables::parse_compacted(value)).unwrap_or_default()
     }
 
     pub(crate) fn state(&self, id: PartitionId) -> Option<(Offset, Bytes)> {

@@ -60,7 +60,7 @@ impl LogStore for FileEngine {
             let (epoch, found) = (live.0.epoch, live.1);
             let log = Arc::new(FileLog {
                 shared: Arc::clone(shared),
-                _running: Arc::clone(&self.running),
+                running: Arc::clone(&self.running),
                 live: live.0,
             });
             Ok(Opened { log, epoch, found })
@@ -87,11 +87,14 @@ impl LogStore for FileEngine {
         }
         if let Some(live) = shared.logs.live(id) {
             let bounds = live.bounds();
-            return Some(Stored { bounds, chunks: live.segments.chunks() });
+            let compacted = shared.rows.read().compacted(id);
+            return Some(Stored { bounds, chunks: live.segments.chunks(), compacted });
         }
         let Known { facts, log_start, end, found, .. } = shared.known(id);
         let bounds = LogBounds { log_start, durable_end: end, written_end: end };
-        (found != Found::Created).then(|| Stored { bounds, chunks: chunks_of(id, &facts) })
+        let compacted = shared.rows.read().compacted(id);
+        let chunks = chunks_of(id, &facts);
+        (found != Found::Created).then_some(Stored { bounds, chunks, compacted })
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<PartitionId>, StorageError>> {
@@ -285,8 +288,8 @@ impl Shared {
             });
             Arc::new(opened.await?)
         };
-        if log_start > Offset::ZERO {
-            // Segments that were dropped and whose files are still there.
+        if segments.has_dropped() {
+            // Segments that were dropped, or replaced, and whose files are still there.
             self.sweeper.sweep(&segments);
         }
         let epoch_row = match row {
@@ -323,6 +326,10 @@ impl Shared {
         let is_marked = self.rows.read().is_removed(id);
         if !is_marked {
             self.close(id, &format!("log is being removed. partition=`{id}`")).await?;
+        }
+        // Its handle is ended: what is written in the place of segments of it comes to nothing, soon.
+        if self.rewriting.contains(id) {
+            return Ok(Removal::Remaining(ByteCount::new(BLOCK_BYTES)));
         }
         let had_bytes = self.rows.read().has_log(id);
         if !is_marked && had_bytes {
@@ -395,6 +402,7 @@ impl Shared {
             wait: Wait::Sync,
             log: None,
             trim: None,
+            rewritten: None,
             done,
         };
         self.queue.push(Item::Change(change))?;

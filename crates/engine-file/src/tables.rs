@@ -4,7 +4,7 @@
 
 use bytes::{Bytes, BytesMut};
 use strandline_model::{LeaderEpoch, Offset, PartitionId, PartitionIndex, Timestamp, TopicId};
-use strandline_storage::{Finding, Table};
+use strandline_storage::{Compacted, Finding, Table};
 
 use crate::bytes::Fields;
 use crate::segment::{SegmentFacts, rescue_name};
@@ -32,13 +32,15 @@ pub(crate) const REMOVALS: TableNumber = TableNumber(131);
 pub(crate) const STATES: TableNumber = TableNumber(132);
 /// Logs that a start found damaged.
 pub(crate) const DAMAGES: TableNumber = TableNumber(133);
+/// How far logs are compacted.
+pub(crate) const COMPACTED: TableNumber = TableNumber(134);
 
 /// Logs that are out of service because nobody knows them, and since when.
 pub(crate) const QUARANTINES: TableNumber = TableNumber(135);
 
 /// Tables whose key begins with a partition: all of the engine's own.
-pub(crate) const OF_PARTITIONS: [TableNumber; 7] =
-    [SEGMENTS, EPOCHS, LOG_STARTS, REMOVALS, STATES, DAMAGES, QUARANTINES];
+pub(crate) const OF_PARTITIONS: [TableNumber; 8] =
+    [SEGMENTS, EPOCHS, LOG_STARTS, REMOVALS, STATES, DAMAGES, COMPACTED, QUARANTINES];
 
 const PARTITION_BYTES: usize = 20;
 
@@ -70,9 +72,9 @@ pub(crate) fn parse_segment_key(key: &[u8]) -> Option<(PartitionId, Offset)> {
     Some((key_partition(key)?, Offset::from_wire(base_offset)?))
 }
 
-/// The value of a segment's row.
-pub(crate) fn segment_value(facts: &SegmentFacts) -> [u8; 40] {
-    let mut value = [0; 40];
+/// The value of a segment's row. One that was appended to has no generation.
+pub(crate) fn segment_value(facts: &SegmentFacts) -> Bytes {
+    let mut value = BytesMut::with_capacity(48);
     let fields = [
         facts.bytes.cast_signed(),
         facts.next_offset.get(),
@@ -80,23 +82,30 @@ pub(crate) fn segment_value(facts: &SegmentFacts) -> [u8; 40] {
         facts.first_appended_at.as_millis(),
         facts.last_appended_at.as_millis(),
     ];
-    for (place, field) in value.chunks_exact_mut(8).zip(fields) {
-        place.copy_from_slice(&field.to_be_bytes());
+    for field in fields {
+        value.extend_from_slice(&field.to_be_bytes());
     }
-    value
+    if facts.generation > 0 {
+        value.extend_from_slice(&facts.generation.to_be_bytes());
+    }
+    value.freeze()
 }
 
 pub(crate) fn parse_segment(key: &[u8], value: &[u8]) -> Option<SegmentFacts> {
     let base_offset = Offset::from_wire(Fields::of(key.get(PARTITION_BYTES..)?).i64()?)?;
     let mut fields = Fields::of(value);
-    let facts = SegmentFacts {
+    let mut facts = SegmentFacts {
         base_offset,
+        generation: 0,
         bytes: fields.u64()?,
         next_offset: Offset::from_wire(fields.i64()?)?,
         max_timestamp: Timestamp::from_wire(fields.i64()?),
         first_appended_at: Timestamp::from_wire(fields.i64()?)?,
         last_appended_at: Timestamp::from_wire(fields.i64()?)?,
     };
+    if !fields.is_empty() {
+        facts.generation = fields.u64().filter(|generation| *generation > 0)?;
+    }
     fields.is_empty().then_some(facts)
 }
 
@@ -171,6 +180,22 @@ impl DamageRow {
         let reason = String::from_utf8_lossy(value.get(8..).unwrap_or_default()).into_owned();
         Self { rescued, reason }
     }
+}
+
+/// The value of the row that says how far a log is compacted.
+pub(crate) fn compacted_value(compacted: Compacted) -> Bytes {
+    let mut value = BytesMut::with_capacity(16);
+    value.extend_from_slice(&compacted.clean_end.get().to_be_bytes());
+    let horizon = compacted.delete_horizon.map_or(-1, Timestamp::as_millis);
+    value.extend_from_slice(&horizon.to_be_bytes());
+    value.freeze()
+}
+
+pub(crate) fn parse_compacted(value: &[u8]) -> Option<Compacted> {
+    let mut fields = Fields::of(value);
+    let clean_end = Offset::from_wire(fields.i64()?)?;
+    let delete_horizon = Timestamp::from_wire(fields.i64()?);
+    fields.is_empty().then_some(Compacted { clean_end, delete_horizon })
 }
 
 /// The value of a log start's row.

@@ -129,6 +129,43 @@ pub trait CommitLog: Debug + Send + Sync {
 
     /// The last saved state. After a crash it may be an earlier one, never one above the durable end.
     fn load_state(&self) -> BoxFuture<'_, Result<Option<(Offset, Bytes)>, StorageError>>;
+
+    /// Begins to replace the chunks from `first` to `last`, which are sealed and durable, by one that
+    /// is written now: compaction. One rewrite of a log at a time; `Unavailable` while there is
+    /// another, or when there are no such chunks.
+    fn rewrite(
+        &self,
+        first: ChunkId,
+        last: ChunkId,
+    ) -> BoxFuture<'_, Result<Box<dyn ChunkRewrite>, StorageError>>;
+
+    /// How far the log is compacted, as it was [noted](Self::note_compacted) last.
+    fn compacted(&self) -> Compacted;
+
+    /// Keeps how far the log is compacted. After a crash it may be what was noted before, never what
+    /// was noted before a rewrite that is lost. The clean end must not lie past the durable end.
+    fn note_compacted(&self, compacted: Compacted) -> BoxFuture<'_, Result<(), StorageError>>;
+}
+
+/// A chunk that is being written, to take the place of others.
+///
+/// Nobody reads it before it is [committed](Self::commit), and when it is dropped before that,
+/// nothing has happened; what was written goes by itself.
+pub trait ChunkRewrite: Debug + Send {
+    /// Adds whole batches, sealed, behind those that were added before.
+    ///
+    /// Their checksums are checked. Offsets rise and lie within those of the chunks that are
+    /// replaced; between batches there may be holes. After an error the rewrite is of no use.
+    fn add(&mut self, batches: Bytes) -> BoxFuture<'_, Result<(), StorageError>>;
+
+    /// Puts what was added in the place of the chunks, in one step: after a crash at any moment the
+    /// log has either. Durable when it returns.
+    ///
+    /// Without any batch the chunks go without replacement. The end of the last chunk of a log never
+    /// goes: its replacement ends where it ended, or is refused with `Invalid`. `Unavailable` when the
+    /// chunks were dropped meanwhile; nothing is replaced then. After any other error either may have
+    /// happened.
+    fn commit(self: Box<Self>) -> BoxFuture<'static, Result<(), StorageError>>;
 }
 
 /// What an engine tells the owner of an open log. Called on the engine's own threads, in order and
@@ -175,6 +212,17 @@ pub struct Stored {
     pub bounds: LogBounds,
     /// Its chunks, oldest first.
     pub chunks: Vec<ChunkInfo>,
+    /// How far it is compacted.
+    pub compacted: Compacted,
+}
+
+/// How far a log is compacted, in its owner's words: the engine only keeps them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Compacted {
+    /// Everything below was compacted; 0: nothing was.
+    pub clean_end: Offset,
+    /// The earliest time at which some of it may go.
+    pub delete_horizon: Option<Timestamp>,
 }
 
 /// In what state a log was when it was opened.

@@ -18,6 +18,7 @@ mod log;
 mod meta;
 #[cfg(feature = "testkit")]
 mod restart;
+mod rewrite;
 mod settle;
 mod space;
 mod store;

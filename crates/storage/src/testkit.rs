@@ -23,6 +23,7 @@ pub mod quarantine;
 pub mod read;
 mod recorder;
 pub mod remove;
+pub mod rewrite;
 pub mod state;
 pub mod store;
 mod subject;

@@ -143,7 +143,7 @@ fn tell(topic: &Topic, slot: &PartitionSlot, log_start: Offset, gone: &[(&ChunkI
 pub(super) fn stored(log: &dyn CommitLog) -> Stored {
     // In this order: what is durable by the bounds is in the chunks.
     let bounds = log.bounds();
-    Stored { bounds, chunks: log.chunks() }
+    Stored { bounds, chunks: log.chunks(), compacted: log.compacted() }
 }
 
 fn segment(chunk: &ChunkInfo) -> Segment {

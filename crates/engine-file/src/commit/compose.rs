@@ -1,13 +1,14 @@
 //! From waiting items to a group.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use strandline_model::Offset;
-use strandline_storage::{CommitError, Durability, Expectation, StorageError};
+use strandline_storage::{CommitError, Durability, ErrorKind, Expectation, StorageError};
 
 use super::Committer;
-use super::group::{Answer, Placed};
+use super::group::{Answer, Placed, RewriteSlot};
 use crate::journal::group::APPEND_OVERHEAD_BYTES;
 use crate::live::LiveLog;
 use crate::queue::{Item, PendingAppend, PendingChange, Wait};
@@ -24,8 +25,8 @@ impl Committer {
             match item {
                 Item::Append(append) => self.compose_append(append),
                 // A trim decides from what is published, and no append may follow it into a segment
-                // that it drops: it has a group of its own.
-                Item::Change(change) if change.trim.is_some() => {
+                // that it drops: it has a group of its own. So has a rewrite.
+                Item::Change(change) if change.trim.is_some() || change.rewritten.is_some() => {
                     if self.work.is_empty() {
                         self.compose_change(change);
                     } else {
@@ -78,7 +79,7 @@ impl Committer {
     }
 
     fn compose_change(&mut self, change: PendingChange) {
-        let PendingChange { expectations, changes, wait, log, trim, done } = change;
+        let PendingChange { expectations, changes, wait, log, trim, rewritten, done } = change;
         // Even a refusal waits for the group: it may tell of rows that the group brings.
         self.work.wants_sync |= wait == Wait::Sync;
         if let Some(fatal) = &self.fatal {
@@ -91,6 +92,13 @@ impl Committer {
             let result = Err(CommitError::Unexpected { index });
             self.work.answers.push(Answer { done, result });
             return;
+        }
+        if let Some((log, slot)) = log.as_ref().zip(rewritten) {
+            if let Err(error) = self.rewrite_segments(log, &slot) {
+                self.work.answers.push(Answer { done, result: Err(error.into()) });
+                return;
+            }
+            self.work.rewrites.push((Arc::clone(log), slot));
         }
         if let Some((log, log_start)) = log.zip(trim) {
             let broken = log.commit.lock().broken.clone();
@@ -115,6 +123,26 @@ impl Committer {
             let key = tables::segment_key(log.id, facts.base_offset);
             self.change_row(tables::SEGMENTS, &key, None);
         }
+    }
+
+    /// Journals that a segment takes the place of others. The old rows go first, even when the new one
+    /// has the key of one of them: a start drops what it finds of segments whose row was deleted.
+    fn rewrite_segments(&mut self, log: &LiveLog, slot: &RewriteSlot) -> Result<(), StorageError> {
+        log.commit.lock().broken.clone().map_or(Ok(()), Err)?;
+        let slot = slot.lock();
+        let Some(rewritten) = &*slot else {
+            return Err(StorageError::new(ErrorKind::Closed, "rewrite was given up"));
+        };
+        log.segments.check_rewritten(rewritten)?;
+        for name in rewritten.replaced() {
+            let key = tables::segment_key(log.id, name.base_offset);
+            self.change_row(tables::SEGMENTS, &key, None);
+        }
+        if let Some(facts) = rewritten.facts() {
+            let key = tables::segment_key(log.id, facts.base_offset);
+            self.change_row(tables::SEGMENTS, &key, Some(&tables::segment_value(&facts)));
+        }
+        Ok(())
     }
 
     fn change_row(&mut self, table: TableNumber, key: &[u8], value: Option<&[u8]>) {

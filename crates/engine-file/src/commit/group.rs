@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use strandline_model::Offset;
 use strandline_records::SealedBatches;
 use strandline_storage::{CommitError, Completion, Durability, StorageError};
@@ -13,7 +14,7 @@ use tokio::sync::oneshot;
 use crate::journal::group::{AppendHead, GroupBuilder, WrittenBytes};
 use crate::live::LiveLog;
 use crate::rows::RowKey;
-use crate::segment::{Append, DurableWriteError, Placement};
+use crate::segment::{Append, DurableWriteError, Placement, Rewritten};
 use crate::unsound::Unsound;
 
 /// The group under way. Its buffers are used again for the next one.
@@ -27,6 +28,7 @@ pub(super) struct Work {
     /// The rows as the group leaves them; `None` where it deletes one.
     pub(super) pending_rows: BTreeMap<RowKey, Option<Bytes>>,
     pub(super) trims: Vec<(Arc<LiveLog>, Offset)>,
+    pub(super) rewrites: Vec<(Arc<LiveLog>, RewriteSlot)>,
     pub(super) answers: Vec<Answer>,
     /// Runs of appends of one log.
     pub(super) runs: Vec<Run>,
@@ -36,6 +38,9 @@ pub(super) struct Work {
     /// Something was published that is not synced. Outlives the group.
     pub(super) published_unsynced: bool,
 }
+
+/// Where a rewrite waits until it has happened.
+pub(super) type RewriteSlot = Arc<Mutex<Option<Rewritten>>>;
 
 /// An append and where it goes.
 #[derive(Debug)]
@@ -93,6 +98,7 @@ impl Work {
         self.failed_appends.clear();
         self.pending_rows.clear();
         self.trims.clear();
+        self.rewrites.clear();
         self.answers.clear();
         self.runs.clear();
         self.wants_sync = false;

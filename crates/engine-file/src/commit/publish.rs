@@ -49,6 +49,14 @@ impl Committer {
                 rows.change(key, value);
             }
         }
+        for (log, slot) in self.work.rewrites.drain(..) {
+            let Some(rewritten) = slot.lock().take() else { continue };
+            // The rows of these went with the group.
+            let replaced: Vec<_> = rewritten.replaced().collect();
+            log.commit.lock().changed.retain(|facts| !replaced.contains(&facts.name()));
+            log.segments.swap(rewritten);
+            self.shared.sweeper.sweep(&log.segments);
+        }
         for (log, log_start) in self.work.trims.drain(..) {
             log.raise_log_start(log_start);
             // Their rows went with the group.
@@ -96,6 +104,7 @@ impl Committer {
     pub(super) fn fail_group(&mut self, error: &StorageError) {
         self.work.pending_rows.clear();
         self.work.trims.clear();
+        self.work.rewrites.clear();
         self.work.runs.clear();
         for placed in &self.work.appends {
             self.break_log(&placed.log, error);

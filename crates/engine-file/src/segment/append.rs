@@ -9,7 +9,7 @@ use strandline_storage::{ChunkState, ErrorKind, StorageError};
 use super::index::Index;
 use super::live::Segment;
 use super::log::{SegmentLog, State};
-use super::name::{FileKey, FileKind, partition_dir};
+use super::name::{FileKey, FileKind, SegmentName, partition_dir};
 use super::roll::must_roll;
 use super::{Append, Placement, SegmentFacts};
 use crate::disk::DiskFile;
@@ -178,7 +178,8 @@ impl SegmentLog {
     ) -> Result<(), DurableWriteError> {
         for WrittenFile { segment, file } in files {
             file.sync_data().map_err(|error| {
-                let name = FileKey::new(self.id, *segment, FileKind::Log).path();
+                let name =
+                    FileKey::new(self.id, SegmentName::appended(*segment), FileKind::Log).path();
                 let context = format!("sync segment. file=`{}`", name.display());
                 let error = StorageError::io(context, error);
                 DurableWriteError::Sync { segment: *segment, error }

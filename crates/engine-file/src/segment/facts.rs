@@ -4,13 +4,15 @@ use strandline_model::{ByteCount, Offset, PartitionId, Timestamp};
 use strandline_records::SealedBatches;
 use strandline_storage::{ChunkId, ChunkInfo, ChunkState};
 
-use super::name::{FileKey, FileKind};
+use super::name::{FileKey, FileKind, SegmentName};
 
 /// What a segment holds, as the engine's rows keep it: enough to open a log without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentFacts {
-    /// The offset of its first record, and its name.
+    /// The offset of its first record.
     pub base_offset: Offset,
+    /// With the offset its name: 0 for one that was appended to.
+    pub generation: u64,
     /// Bytes of its batches: how much of the file is believed.
     pub bytes: u64,
     /// The offset after its last record.
@@ -28,6 +30,7 @@ impl SegmentFacts {
     pub(crate) fn begun_by(batches: &SealedBatches) -> Self {
         Self {
             base_offset: batches.base_offset(),
+            generation: 0,
             bytes: 0,
             next_offset: batches.base_offset(),
             max_timestamp: None,
@@ -36,11 +39,16 @@ impl SegmentFacts {
         }
     }
 
+    /// What its files are called.
+    pub(crate) const fn name(&self) -> SegmentName {
+        SegmentName { base_offset: self.base_offset, generation: self.generation }
+    }
+
     /// What people are told of it.
     pub(super) fn chunk(&self, id: PartitionId, state: ChunkState) -> ChunkInfo {
         ChunkInfo {
             id: ChunkId(self.base_offset),
-            name: FileKey::new(id, self.base_offset, FileKind::Log).name(),
+            name: FileKey::new(id, self.name(), FileKind::Log).name(),
             state,
             bytes: ByteCount::new(self.bytes),
             base_offset: self.base_offset,

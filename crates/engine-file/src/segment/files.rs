@@ -193,6 +193,11 @@ impl Files {
         (files.into_iter().collect(), dirs.into_iter().collect())
     }
 
+    /// Whether bytes of the file were written that are not synced, or are being synced.
+    pub(super) fn is_unsynced(&self, key: FileKey) -> bool {
+        self.state.lock().unsynced.contains_key(&key)
+    }
+
     pub(super) fn unsynced_count(&self) -> usize {
         self.state.lock().unsynced.len()
     }

@@ -10,7 +10,7 @@ use strandline_storage::{ChunkInfo, ChunkState, ErrorKind, StorageError};
 use super::SegmentFacts;
 use super::index::Index;
 use super::index_file::{self, Saved, Unsaved};
-use super::name::{FileKey, FileKind};
+use super::name::{FileKey, FileKind, SegmentName};
 use super::store::SegmentStore;
 use super::walk::WalkError;
 
@@ -29,6 +29,7 @@ const CATCH_UPS_MAX: usize = 8;
 pub(super) struct Segment {
     pub(super) id: PartitionId,
     pub(super) base_offset: Offset,
+    name: SegmentName,
     live: Mutex<Live>,
     /// Held while index files are read whole or written, never together with a reader's lock.
     index_files: Mutex<()>,
@@ -66,11 +67,16 @@ impl Segment {
             hints: VecDeque::new(),
         };
         let base_offset = facts.base_offset;
-        Self { id, base_offset, live: Mutex::new(live), index_files: Mutex::new(()) }
+        let name = facts.name();
+        Self { id, base_offset, name, live: Mutex::new(live), index_files: Mutex::new(()) }
     }
 
     pub(super) const fn key(&self, kind: FileKind) -> FileKey {
-        FileKey::new(self.id, self.base_offset, kind)
+        FileKey::new(self.id, self.name, kind)
+    }
+
+    pub(super) const fn name(&self) -> SegmentName {
+        self.name
     }
 
     pub(super) fn facts(&self) -> SegmentFacts {

@@ -10,11 +10,28 @@ pub(super) const LOGS: &str = "logs";
 /// The folder of what is set aside, laid out like that of the logs.
 pub(super) const QUARANTINE: &str = "quarantine";
 
+/// The name of a segment in its log. No two segments of a log ever have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct SegmentName {
+    /// The offset of its first record.
+    pub(crate) base_offset: Offset,
+    /// 0 for one that was appended to; of one that was written in the place of others a number that
+    /// no file of the log had before.
+    pub(crate) generation: u64,
+}
+
+impl SegmentName {
+    /// Of a segment that appends made.
+    pub(crate) const fn appended(base_offset: Offset) -> Self {
+        Self { base_offset, generation: 0 }
+    }
+}
+
 /// A file of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct FileKey {
     pub(super) id: PartitionId,
-    pub(super) base_offset: Offset,
+    pub(super) segment: SegmentName,
     pub(super) kind: FileKind,
 }
 
@@ -38,8 +55,8 @@ impl FileKind {
 }
 
 impl FileKey {
-    pub(super) const fn new(id: PartitionId, base_offset: Offset, kind: FileKind) -> Self {
-        Self { id, base_offset, kind }
+    pub(super) const fn new(id: PartitionId, segment: SegmentName, kind: FileKind) -> Self {
+        Self { id, segment, kind }
     }
 
     pub(super) const fn sibling(self, kind: FileKind) -> Self {
@@ -47,7 +64,12 @@ impl FileKey {
     }
 
     pub(super) fn name(self) -> String {
-        format!("{:020}.{}", self.base_offset.get(), self.kind.extension())
+        let SegmentName { base_offset, generation } = self.segment;
+        let (base_offset, extension) = (base_offset.get(), self.kind.extension());
+        match generation {
+            0 => format!("{base_offset:020}.{extension}"),
+            _ => format!("{base_offset:020}.{generation}.{extension}"),
+        }
     }
 
     pub(super) fn path(self) -> PathBuf {
@@ -102,10 +124,19 @@ pub(super) fn quarantine_dir(id: PartitionId) -> PathBuf {
 }
 
 /// The file that a name in a partition's folder stands for, if it is one of ours.
-pub(super) fn parse_file(name: &str) -> Option<(Offset, FileKind)> {
-    let (digits, extension) = name.split_once('.')?;
+pub(super) fn parse_file(name: &str) -> Option<(SegmentName, FileKind)> {
+    let (digits, rest) = name.split_once('.')?;
+    let (generation, extension) = match rest.split_once('.') {
+        Some((generation, extension)) => (parse_generation(generation)?, extension),
+        None => (0, rest),
+    };
     let kind = FileKind::ALL.into_iter().find(|kind| kind.extension() == extension)?;
-    Some((parse_offset(digits)?, kind))
+    Some((SegmentName { base_offset: parse_offset(digits)?, generation }, kind))
+}
+
+fn parse_generation(digits: &str) -> Option<u64> {
+    let generation: u64 = digits.parse().ok()?;
+    (generation > 0 && generation.to_string() == digits).then_some(generation)
 }
 
 fn parse_offset(digits: &str) -> Option<Offset> {
@@ -127,13 +158,22 @@ mod tests {
     #[test]
     fn only_our_own_spelling_is_ours() {
         let ours = [
-            ("00000000000000000042.log", 42, FileKind::Log),
-            ("09223372036854775807.index", i64::MAX, FileKind::OffsetIndex),
-            ("00000000000000000000.timeindex", 0, FileKind::TimeIndex),
+            ("00000000000000000042.log", 42, 0, FileKind::Log),
+            ("09223372036854775807.index", i64::MAX, 0, FileKind::OffsetIndex),
+            ("00000000000000000000.timeindex", 0, 0, FileKind::TimeIndex),
+            ("00000000000000000042.7.log", 42, 7, FileKind::Log),
+            (
+                "00000000000000000042.18446744073709551615.index",
+                42,
+                u64::MAX,
+                FileKind::OffsetIndex,
+            ),
         ];
-        for (name, offset, kind) in ours {
-            let parsed = parse_file(name);
-            assert_eq!(parsed, Some((Offset::new(offset), kind)), "{name}");
+        let id = PartitionId::new(TopicId::from_bytes([1; 16]), PartitionIndex::new(0));
+        for (name, offset, generation, kind) in ours {
+            let segment = SegmentName { base_offset: Offset::new(offset), generation };
+            assert_eq!(parse_file(name), Some((segment, kind)), "{name}");
+            assert_eq!(FileKey::new(id, segment, kind).name(), name);
         }
         for name in [
             "42.log",
@@ -145,6 +185,12 @@ mod tests {
             "-0000000000000000042.log",
             "+0000000000000000042.log",
             "99999999999999999999.log",
+            "00000000000000000042.0.log",
+            "00000000000000000042.07.log",
+            "00000000000000000042.+7.log",
+            "00000000000000000042.7.7.log",
+            "00000000000000000042..log",
+            "00000000000000000042.18446744073709551616.log",
         ] {
             assert_eq!(parse_file(name), None, "{name}");
         }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -12,7 +13,7 @@ use strandline_storage::{ChunkState, ErrorKind, LogSettings, StorageError};
 use super::append::Cursor;
 use super::live::Segment;
 use super::log::{SegmentLog, State};
-use super::name::{FileKey, FileKind, parse_file, partition_dir};
+use super::name::{FileKey, FileKind, SegmentName, parse_file, partition_dir};
 use super::store::SegmentStore;
 use super::{Placement, SegmentFacts};
 use crate::disk::{DirEntry, OpenMode, read_exact_at};
@@ -31,19 +32,19 @@ enum Verdict {
     RemoveOrphan,
 }
 
-/// The decision table of opening, for a file of a segment that begins at `base_offset`.
+/// The decision table of opening, for a file of a segment.
 fn verdict(
-    known: &BTreeSet<Offset>,
-    found_logs: &BTreeSet<Offset>,
+    known: &BTreeSet<SegmentName>,
+    found_logs: &BTreeSet<SegmentName>,
     end: Offset,
-    base_offset: Offset,
+    segment: SegmentName,
     kind: FileKind,
 ) -> Verdict {
-    if known.contains(&base_offset) {
+    if known.contains(&segment) {
         Verdict::Keep
-    } else if kind != FileKind::Log && !found_logs.contains(&base_offset) {
+    } else if kind != FileKind::Log && !found_logs.contains(&segment) {
         Verdict::RemoveOrphan
-    } else if base_offset >= end {
+    } else if segment.base_offset >= end {
         Verdict::Remove
     } else {
         Verdict::Dropped
@@ -62,15 +63,15 @@ pub(super) struct Leftovers {
 impl Leftovers {
     /// Of what was found; `None` when a segment of `facts` was not, and all is evidence.
     pub(super) fn of(found: Vec<FileKey>, facts: &[SegmentFacts], end: Offset) -> Option<Self> {
-        let known: BTreeSet<Offset> = facts.iter().map(|facts| facts.base_offset).collect();
+        let known: BTreeSet<SegmentName> = facts.iter().map(SegmentFacts::name).collect();
         let logs = found.iter().filter(|key| key.kind == FileKind::Log);
-        let found_logs: BTreeSet<Offset> = logs.map(|key| key.base_offset).collect();
+        let found_logs: BTreeSet<SegmentName> = logs.map(|key| key.segment).collect();
         if !known.is_subset(&found_logs) {
             return None;
         }
         let mut leftovers = Self { segments: Vec::new(), orphans: Vec::new() };
         for key in found {
-            match verdict(&known, &found_logs, end, key.base_offset, key.kind) {
+            match verdict(&known, &found_logs, end, key.segment, key.kind) {
                 Verdict::RemoveOrphan => leftovers.orphans.push(key),
                 Verdict::Dropped | Verdict::Remove if key.kind == FileKind::Log => {
                     leftovers.segments.push(key);
@@ -102,19 +103,21 @@ impl SegmentLog {
         check_facts(id, &facts, end)?;
         store.remove_copies(id)?;
         let found = store.files_of(id)?;
+        let generation = found.iter().map(|key| key.segment.generation).max().unwrap_or(0);
+        store.generations.fetch_max(generation.saturating_add(1), Ordering::Relaxed);
         if !found.is_empty() {
             // What an earlier process renamed or removed here may still come back after a crash.
             store.files.note_names_changed(partition_dir(id));
         }
-        let known: BTreeSet<Offset> = facts.iter().map(|facts| facts.base_offset).collect();
+        let known: BTreeSet<SegmentName> = facts.iter().map(SegmentFacts::name).collect();
         let logs = found.iter().filter(|key| key.kind == FileKind::Log);
-        let found_logs: BTreeSet<Offset> = logs.map(|key| key.base_offset).collect();
+        let found_logs: BTreeSet<SegmentName> = logs.map(|key| key.segment).collect();
         if let Some(missing) = known.difference(&found_logs).next() {
             return Err(StorageError::new(ErrorKind::Corrupt, missing_segment(id, *missing)));
         }
         let mut dropped = VecDeque::new();
         for key in found {
-            match verdict(&known, &found_logs, end, key.base_offset, key.kind) {
+            match verdict(&known, &found_logs, end, key.segment, key.kind) {
                 Verdict::Remove if beyond == Beyond::Keep => {}
                 Verdict::Remove | Verdict::RemoveOrphan => {
                     store.remove_now(key).map_err(|error| open_failed(key, error))?;
@@ -127,7 +130,7 @@ impl SegmentLog {
             }
         }
         if let Some(last) = facts.last() {
-            store.cut(FileKey::new(id, last.base_offset, FileKind::Log), last.bytes, beyond)?;
+            store.cut(FileKey::new(id, last.name(), FileKind::Log), last.bytes, beyond)?;
         }
         let replayed_from =
             (beyond == Beyond::Keep).then(|| facts.last().map_or(end, |last| last.base_offset));
@@ -141,7 +144,7 @@ impl SegmentLog {
         let (facts, settings) = (self.facts(), self.state.lock().settings.clone());
         let replayed = facts.iter().filter(|facts| Some(facts.base_offset) >= self.replayed_from);
         for facts in replayed {
-            let key = FileKey::new(self.id, facts.base_offset, FileKind::Log);
+            let key = FileKey::new(self.id, facts.name(), FileKind::Log);
             self.store.cut(key, facts.bytes, Beyond::Cut)?;
         }
         self.store.open(self.id, facts.clone(), self.written_end(), settings)?;
@@ -156,8 +159,10 @@ impl SegmentLog {
         end: Offset,
         settings: LogSettings,
     ) -> Self {
-        // Behind a hole the next append begins a segment of its own.
-        let active = facts.last().copied().filter(|last| last.next_offset == end);
+        // Behind a hole the next append begins a segment of its own, and behind one that was written in
+        // the place of others: what a journal says of an older one of that offset is not for it.
+        let active =
+            facts.last().copied().filter(|last| last.next_offset == end && last.generation == 0);
         let count = facts.len();
         let segments = facts.into_iter().enumerate().map(|(index, facts)| {
             let is_active = active.is_some() && index + 1 == count;
@@ -178,8 +183,8 @@ impl SegmentLog {
 }
 
 /// What is wrong with a log that has lost a segment.
-pub(crate) fn missing_segment(id: PartitionId, base_offset: Offset) -> String {
-    let file = FileKey::new(id, base_offset, FileKind::Log).path();
+pub(crate) fn missing_segment(id: PartitionId, name: SegmentName) -> String {
+    let file = FileKey::new(id, name, FileKind::Log).path();
     format!("segment is missing. file=`{}`", file.display())
 }
 
@@ -201,7 +206,7 @@ impl SegmentStore {
         let entries = self.entries_of(id)?;
         let ours = entries.iter().filter_map(|entry| parse_file(&entry.name));
         let mut keys: Vec<_> =
-            ours.map(|(base_offset, kind)| FileKey::new(id, base_offset, kind)).collect();
+            ours.map(|(segment, kind)| FileKey::new(id, segment, kind)).collect();
         keys.sort_unstable();
         Ok(keys)
     }
@@ -226,7 +231,7 @@ impl SegmentStore {
         place: Placement,
         length: u32,
     ) -> Result<Option<Bytes>, StorageError> {
-        let key = FileKey::new(id, place.segment, FileKind::Log);
+        let key = FileKey::new(id, SegmentName::appended(place.segment), FileKind::Log);
         let failed = |error| open_failed(key, error);
         let file = match self.open_file(key) {
             Ok(file) => file,
@@ -274,9 +279,10 @@ impl SegmentStore {
         };
         let unknown = Timestamp::default();
         let facts = SegmentFacts {
-            base_offset: key.base_offset,
+            base_offset: key.segment.base_offset,
+            generation: key.segment.generation,
             bytes,
-            next_offset: key.base_offset,
+            next_offset: key.segment.base_offset,
             max_timestamp: None,
             first_appended_at: unknown,
             last_appended_at: unknown,
@@ -295,29 +301,48 @@ mod tests {
 
     #[test]
     fn every_file_found_has_one_verdict() {
-        let offsets = |list: &[i64]| list.iter().map(|offset| Offset::new(*offset)).collect();
-        let known: BTreeSet<Offset> = offsets(&[10, 30]);
-        let logs: BTreeSet<Offset> = offsets(&[5, 10, 20, 30, 50, 60]);
+        let name =
+            |(offset, generation)| SegmentName { base_offset: Offset::new(offset), generation };
+        let names = |list: &[(i64, u64)]| list.iter().map(|one| name(*one)).collect();
+        let known: BTreeSet<SegmentName> = names(&[(10, 0), (20, 3), (30, 0)]);
+        let logs: BTreeSet<SegmentName> = names(&[
+            (5, 0),
+            (10, 0),
+            (10, 4),
+            (20, 0),
+            (20, 2),
+            (20, 3),
+            (30, 0),
+            (50, 0),
+            (60, 0),
+            (60, 1),
+        ]);
         let none = BTreeSet::new();
-        // (facts, base offset, kind, verdict); the end is at 50.
+        // (facts, segment, kind, verdict); the end is at 50.
         let cases = [
-            (&known, 10, FileKind::Log, Verdict::Keep),
-            (&known, 10, FileKind::OffsetIndex, Verdict::Keep),
-            (&known, 30, FileKind::TimeIndex, Verdict::Keep),
-            (&known, 5, FileKind::Log, Verdict::Dropped),
-            (&known, 5, FileKind::OffsetIndex, Verdict::Dropped),
-            (&known, 6, FileKind::OffsetIndex, Verdict::RemoveOrphan),
-            (&known, 20, FileKind::Log, Verdict::Dropped),
-            (&known, 20, FileKind::TimeIndex, Verdict::Dropped),
-            (&known, 50, FileKind::Log, Verdict::Remove),
-            (&known, 60, FileKind::OffsetIndex, Verdict::Remove),
-            (&known, 70, FileKind::OffsetIndex, Verdict::RemoveOrphan),
-            (&none, 30, FileKind::Log, Verdict::Dropped),
-            (&none, 50, FileKind::Log, Verdict::Remove),
+            (&known, (10, 0), FileKind::Log, Verdict::Keep),
+            (&known, (10, 0), FileKind::OffsetIndex, Verdict::Keep),
+            (&known, (30, 0), FileKind::TimeIndex, Verdict::Keep),
+            (&known, (5, 0), FileKind::Log, Verdict::Dropped),
+            (&known, (5, 0), FileKind::OffsetIndex, Verdict::Dropped),
+            (&known, (6, 0), FileKind::OffsetIndex, Verdict::RemoveOrphan),
+            (&known, (20, 0), FileKind::Log, Verdict::Dropped),
+            (&known, (20, 0), FileKind::TimeIndex, Verdict::Dropped),
+            (&known, (50, 0), FileKind::Log, Verdict::Remove),
+            (&known, (60, 0), FileKind::OffsetIndex, Verdict::Remove),
+            (&known, (70, 0), FileKind::OffsetIndex, Verdict::RemoveOrphan),
+            (&known, (10, 4), FileKind::Log, Verdict::Dropped),
+            (&known, (20, 3), FileKind::Log, Verdict::Keep),
+            (&known, (20, 3), FileKind::TimeIndex, Verdict::Keep),
+            (&known, (20, 2), FileKind::Log, Verdict::Dropped),
+            (&known, (20, 1), FileKind::OffsetIndex, Verdict::RemoveOrphan),
+            (&known, (60, 1), FileKind::Log, Verdict::Remove),
+            (&none, (30, 0), FileKind::Log, Verdict::Dropped),
+            (&none, (50, 0), FileKind::Log, Verdict::Remove),
         ];
-        for (known, base_offset, kind, expected) in cases {
-            let found = verdict(known, &logs, Offset::new(50), Offset::new(base_offset), kind);
-            assert_eq!(found, expected, "{base_offset} {kind:?}");
+        for (known, segment, kind, expected) in cases {
+            let found = verdict(known, &logs, Offset::new(50), name(segment), kind);
+            assert_eq!(found, expected, "{segment:?} {kind:?}");
         }
     }
 }

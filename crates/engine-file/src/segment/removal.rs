@@ -29,6 +29,11 @@ enum Step {
 }
 
 impl SegmentLog {
+    /// Whether files of dropped segments are still there.
+    pub(crate) fn has_dropped(&self) -> bool {
+        !self.state.lock().dropped.is_empty()
+    }
+
     /// Bytes of dropped segments whose files are still there.
     pub(crate) fn dropped_bytes(&self) -> u64 {
         let dropped: Vec<_> = self.state.lock().dropped.iter().map(Arc::clone).collect();
@@ -88,7 +93,7 @@ impl SegmentLog {
             match step {
                 Step::Gone => {
                     let mut state = self.state.lock();
-                    state.dropped.retain(|dropped| dropped.base_offset != segment.base_offset);
+                    state.dropped.retain(|dropped| !Arc::ptr_eq(dropped, &segment));
                 }
                 Step::Left(bytes) => {
                     segment.look(|live| live.facts.bytes = bytes);

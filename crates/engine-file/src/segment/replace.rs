@@ -40,7 +40,7 @@ impl SegmentStore {
         facts: &SegmentFacts,
         belongs: impl Fn(&BatchHeader) -> bool,
     ) -> Result<(), StorageError> {
-        let key = FileKey::new(id, facts.base_offset, FileKind::Log);
+        let key = FileKey::new(id, facts.name(), FileKind::Log);
         let failed = |error| {
             StorageError::io(format!("replace segment. file=`{}`", key.path().display()), error)
         };

@@ -54,6 +54,7 @@ mod tests {
         };
         let active = |bytes, base| SegmentFacts {
             base_offset: Offset::new(base),
+            generation: 0,
             bytes,
             next_offset: Offset::new(100),
             max_timestamp: None,

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use parking_lot::Mutex;
 use strandline_model::{ByteCount, Offset, PartitionId};
@@ -55,6 +56,9 @@ pub(crate) struct SegmentStore {
     folders: Mutex<Option<io::ErrorKind>>,
     /// Held while a segment is replaced, and while copies that were never finished are removed.
     pub(super) replacing: Mutex<()>,
+    /// The generation of the next segment that is written in the place of others: higher than that of
+    /// every file of a log that was opened, so that no name is used twice.
+    pub(super) generations: AtomicU64,
     pub(super) options: SegmentOptions,
 }
 
@@ -64,7 +68,8 @@ impl SegmentStore {
         let files = Files::new(Arc::clone(&disk), options.open_files_max);
         let window = Mutex::new(CacheWindow::default());
         let (folders, replacing) = (Mutex::new(None), Mutex::new(()));
-        Arc::new(Self { disk, files, window, folders, replacing, options })
+        let generations = AtomicU64::new(1);
+        Arc::new(Self { disk, files, window, folders, replacing, generations, options })
     }
 
     /// Opens the log of a partition as `facts` say that it is, and makes its files agree.

@@ -54,7 +54,7 @@ impl SyncWork {
                 Err(error) => {
                     let context = format!("sync segment. file=`{}`", key.path().display());
                     let error = StorageError::io(context, error);
-                    let segment = Some((key.id, key.base_offset));
+                    let segment = Some((key.id, key.segment.base_offset));
                     failures.push(SyncFailure { segment, error, _file: Some(unsynced.file) });
                 }
             }
@@ -145,12 +145,13 @@ mod tests {
     use strandline_model::{PartitionIndex, TopicId};
 
     use super::*;
-    use crate::segment::name::FileKind;
+    use crate::segment::name::{FileKind, SegmentName};
 
     #[test]
     fn the_window_gives_up_its_oldest_bytes_first() {
         let id = PartitionId::new(TopicId::from_bytes([1; 16]), PartitionIndex::new(0));
-        let key = |offset| FileKey::new(id, Offset::new(offset), FileKind::Log);
+        let key =
+            |offset| FileKey::new(id, SegmentName::appended(Offset::new(offset)), FileKind::Log);
         let mut window = CacheWindow::default();
         window.push(key(0), 0..60);
         window.push(key(0), 60..100);

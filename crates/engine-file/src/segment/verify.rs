@@ -12,7 +12,7 @@ use super::SegmentFacts;
 use super::index_file::check_entries;
 use super::live::Segment;
 use super::log::SegmentLog;
-use super::name::{FileKey, FileKind};
+use super::name::{FileKey, FileKind, SegmentName};
 use super::store::SegmentStore;
 use super::walk::{Walk, WalkError};
 use crate::disk::{DiskFile, read_exact_at};
@@ -28,9 +28,10 @@ pub(crate) struct Scan {
 }
 
 impl SegmentStore {
-    /// Reads the segment that begins at `base_offset` and checks every batch. Blocks.
-    pub(crate) fn scan(&self, id: PartitionId, base_offset: Offset) -> Result<Scan, StorageError> {
-        let key = FileKey::new(id, base_offset, FileKind::Log);
+    /// Reads a segment and checks every batch. Blocks.
+    pub(crate) fn scan(&self, id: PartitionId, name: SegmentName) -> Result<Scan, StorageError> {
+        let SegmentName { base_offset, generation } = name;
+        let key = FileKey::new(id, name, FileKind::Log);
         let failed = |error| {
             StorageError::io(format!("scan segment. file=`{}`", key.path().display()), error)
         };
@@ -42,6 +43,7 @@ impl SegmentStore {
         let (totals, fault) = checked.map_err(failed)?;
         let facts = (totals.bytes > 0).then_some(SegmentFacts {
             base_offset,
+            generation,
             bytes: totals.bytes,
             next_offset: totals.next_offset,
             max_timestamp: totals.max_timestamp,
@@ -57,8 +59,8 @@ impl SegmentStore {
     pub(crate) fn verify_closed(&self, id: PartitionId, facts: &[SegmentFacts]) -> Vec<Finding> {
         let mut findings = Vec::new();
         for facts in facts {
-            let chunk = FileKey::new(id, facts.base_offset, FileKind::Log).name();
-            let (bytes, finding) = match self.scan(id, facts.base_offset) {
+            let chunk = FileKey::new(id, facts.name(), FileKind::Log).name();
+            let (bytes, finding) = match self.scan(id, facts.name()) {
                 Ok(scan) => (scan.facts.map_or(0, |found| found.bytes), scan.finding),
                 Err(error) if error.kind() == ErrorKind::Missing => {
                     let message = "file is missing".to_owned();
@@ -80,11 +82,11 @@ impl SegmentStore {
         findings
     }
 
-    /// The base offsets of the segments that a partition has files of, in order. Blocks.
-    pub(crate) fn segments_of(&self, id: PartitionId) -> Result<Vec<Offset>, StorageError> {
+    /// The segments that a partition has files of, in order. Blocks.
+    pub(crate) fn segments_of(&self, id: PartitionId) -> Result<Vec<SegmentName>, StorageError> {
         let keys = self.files_of(id)?;
         let logs = keys.into_iter().filter(|key| key.kind == FileKind::Log);
-        Ok(logs.map(|key| key.base_offset).collect())
+        Ok(logs.map(|key| key.segment).collect())
     }
 }
 
@@ -101,9 +103,9 @@ impl SegmentLog {
             let facts = segment.facts();
             check_entries(&self.store, log, &facts, &mut findings);
         }
-        for base_offset in self.store.segments_of(self.id)? {
-            if !known_before.contains(&base_offset) && !self.known().contains(&base_offset) {
-                let chunk = FileKey::new(self.id, base_offset, FileKind::Log).name();
+        for name in self.store.segments_of(self.id)? {
+            if !known_before.contains(&name) && !self.known().contains(&name) {
+                let chunk = FileKey::new(self.id, name, FileKind::Log).name();
                 let message = "file is not of this log".to_owned();
                 findings.push(Finding { chunk, position: 0, message });
             }
@@ -112,10 +114,10 @@ impl SegmentLog {
     }
 
     /// The segments that have files: those in use, and those that wait for their removal.
-    fn known(&self) -> BTreeSet<Offset> {
+    fn known(&self) -> BTreeSet<SegmentName> {
         let state = self.state.lock();
         let all = state.segments.iter().chain(&state.dropped);
-        all.map(|segment| segment.base_offset).collect()
+        all.map(|segment| segment.name()).collect()
     }
 
     fn verify_batches(&self, segment: &Segment, findings: &mut Vec<Finding>) {
@@ -129,7 +131,7 @@ impl SegmentLog {
         let (file, size) = match (opened, size) {
             (Ok(file), Ok(size)) => (file, size),
             // Dropped meanwhile.
-            _ if !self.known().contains(&segment.base_offset) => return,
+            _ if !self.known().contains(&segment.name()) => return,
             (Err(error), _) | (_, Err(error)) => {
                 report(0, format!("file can't be read. error=`{error}`"));
                 return;

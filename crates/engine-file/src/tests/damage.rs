@@ -333,13 +333,14 @@ fn hit_facts(running: &Running) -> SegmentFacts {
 async fn put_segment(running: &Running, facts: &SegmentFacts) {
     let (done, answer) = oneshot::channel();
     let key = Bytes::copy_from_slice(&tables::segment_key(partition(0), facts.base_offset));
-    let value = Some(Bytes::copy_from_slice(&tables::segment_value(facts)));
+    let value = Some(tables::segment_value(facts));
     let change = PendingChange {
         expectations: Vec::new(),
         changes: vec![RowChange { table: tables::SEGMENTS, key, value }],
         wait: Wait::Sync,
         log: None,
         trim: None,
+        rewritten: None,
         done,
     };
     running.file.shared.queue.push(Item::Change(change)).unwrap();

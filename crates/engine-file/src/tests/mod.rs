@@ -8,6 +8,7 @@ mod leftovers;
 mod panic;
 mod quarantine;
 mod removal;
+mod rewrite;
 mod room;
 mod space;
 mod start;

@@ -1,5 +1,7 @@
 //! Compares an opened engine with what the oracle was promised.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use strandline_engine_file::FileEngine;
 use strandline_model::{ByteCount, LeaderEpoch, Offset, PartitionId};
@@ -84,14 +86,18 @@ fn check_batches(
     cut: usize,
 ) {
     let mut next = None;
+    let mut bases = BTreeSet::new();
     for batch in batches(held) {
         let batch = batch.expect("a log serves whole batches");
         batch.check_crc().expect("a log serves sound batches");
         let base = batch.base_offset().expect("sealed batches have offsets");
-        match next {
-            None => assert!(base <= log_start, "{id}: begins at {base}, above {log_start}"),
-            Some(next) => assert_eq!(base, next, "{id}: a hole"),
-        }
+        bases.insert(base);
+        let from = next.unwrap_or(log_start);
+        assert!(
+            next.is_none() && base <= log_start || promises.may_skip(from, base, cut),
+            "{id}: a hole from {from} to {base}, which no compaction made: {}",
+            promises.compactions_at(from)
+        );
         next = batch.next_offset();
         assert!(
             promises.is_allowed(base, batch.bytes(), cut),
@@ -100,16 +106,27 @@ fn check_batches(
         );
     }
     assert_eq!(next.unwrap_or(log_start), end, "{id}: the end is that of the last batch");
+    let compacted = promises.check_compactions(log_start, &bases, cut);
+    compacted.unwrap_or_else(|wrong| panic!("{id}: {wrong}"));
 }
 
 /// Everything that a log serves.
 pub(crate) async fn read_all(log: &dyn CommitLog) -> Result<Bytes, ReadError> {
     let bounds = log.bounds();
+    read_between(log, bounds.log_start, bounds.durable_end).await
+}
+
+/// What a log serves from one offset, or its start, to another, where a batch ends.
+pub(crate) async fn read_between(
+    log: &dyn CommitLog,
+    from: Offset,
+    upto: Offset,
+) -> Result<Bytes, ReadError> {
     let limit = ReadLimit { bytes: ByteCount::kib(16), minimum: Minimum::OneBatch };
     let mut held = Vec::new();
-    let mut from = bounds.log_start;
-    while from < bounds.durable_end {
-        let read = log.read(from, bounds.durable_end, limit).await?;
+    let mut from = from.max(log.bounds().log_start);
+    while from < upto {
+        let read = log.read(from, upto, limit).await?;
         let bytes = read.read_to_memory().expect("a disk without faults is read");
         let last = batches(&bytes).last().expect("a read below the end gets on");
         from = last.expect("whole batches").next_offset().expect("sealed batches have offsets");

@@ -121,9 +121,11 @@ fn run_round(seed: u64, cuts_max: u64, pulse: &Pulse) -> u64 {
 /// A workload that never rolls, checkpoints or removes would prove little.
 fn assert_mixed(disk: &TestDisk) {
     let (mut segments, mut journals, mut snapshots, mut removed, mut replaced) = (0, 0, 0, 0, 0);
+    let mut rewritten = 0;
     let mut replay = Replay::of(disk);
     while let Some(operation) = replay.step() {
         match operation {
+            Operation::Create { path, .. } if is_rewritten(&path) => rewritten += 1,
             Operation::Create { path, .. } if trace::has_extension(&path, "log") => segments += 1,
             Operation::Create { path, .. } if trace::has_extension(&path, "journal") => {
                 journals += 1;
@@ -135,10 +137,16 @@ fn assert_mixed(disk: &TestDisk) {
         }
     }
     println!(
-        "{segments} segments, {removed} removed, {replaced} replaced, {journals} journal files, \
-         {snapshots} snapshots"
+        "{segments} segments, {removed} removed, {replaced} replaced, {rewritten} rewritten, \
+         {journals} journal files, {snapshots} snapshots"
     );
-    assert!(segments > 8 && journals > 1 && snapshots > 3 && removed > 0);
+    assert!(segments > 8 && journals > 1 && snapshots > 3 && removed > 0 && rewritten > 0);
+}
+
+/// Whether a file was written in the place of segments: its name has a generation.
+fn is_rewritten(path: &std::path::Path) -> bool {
+    trace::has_extension(path, "log")
+        && path.file_stem().is_some_and(|stem| std::path::Path::new(stem).extension().is_some())
 }
 
 fn from_environment(name: &str) -> Option<u64> {

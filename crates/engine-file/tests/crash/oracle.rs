@@ -3,7 +3,8 @@
 //! "When" is a count of the disk's operations: a promise that was heard when the disk had seen `n` of
 //! them holds for every crash after the `n`-th.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -55,6 +56,7 @@ pub(crate) struct LogPromises {
     /// When which end was shown.
     pub(crate) ends: Vec<(usize, Offset)>,
     pub(crate) trims: Vec<Trim>,
+    pub(crate) compactions: Vec<Compaction>,
     pub(crate) states: Vec<(Offset, Bytes)>,
     pub(crate) removal: Removal,
     /// What was wrong with what the listener heard: a panic there would end a thread of the engine.
@@ -64,6 +66,15 @@ pub(crate) struct LogPromises {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trim {
     pub(crate) log_start: Offset,
+    pub(crate) begun: usize,
+    pub(crate) acknowledged: Option<usize>,
+}
+
+/// A rewrite of some chunks.
+#[derive(Clone, Debug)]
+pub(crate) struct Compaction {
+    /// The batches that it leaves out.
+    pub(crate) gone: Vec<Range<Offset>>,
     pub(crate) begun: usize,
     pub(crate) acknowledged: Option<usize>,
 }
@@ -95,6 +106,7 @@ impl Oracle {
             shown: BTreeMap::new(),
             ends: Vec::new(),
             trims: Vec::new(),
+            compactions: Vec::new(),
             states: Vec::new(),
             removal: Removal::default(),
             complaints: Vec::new(),
@@ -190,6 +202,52 @@ impl LogPromises {
             return shown == bytes;
         }
         self.submitted.get(&base).is_some_and(|all| all.iter().any(|one| one == bytes))
+    }
+
+    /// Whether a reader may get from `at` to `base` without a batch, in a log that a crash at `cut`
+    /// left: over what compactions may have left out.
+    pub(crate) fn may_skip(&self, mut at: Offset, base: Offset, cut: usize) -> bool {
+        let begun = || self.compactions.iter().filter(|one| one.begun <= cut);
+        let hole = |at| begun().flat_map(|one| &one.gone).find(|gone| gone.contains(&at));
+        while at < base {
+            let Some(gone) = hole(at) else { return false };
+            at = gone.end;
+        }
+        at == base
+    }
+
+    /// The compactions that left out what stood at an offset, for whoever looks for the mistake.
+    pub(crate) fn compactions_at(&self, at: Offset) -> String {
+        let has = |one: &&Compaction| one.gone.iter().any(|gone| gone.contains(&at));
+        let all: Vec<_> = self.compactions.iter().filter(has).collect();
+        format!("{all:?}, trims {:?}, shown {:?}", self.trims, self.shown.contains_key(&at))
+    }
+
+    /// Checks what compactions left out of a log that begins at `log_start` and holds batches at
+    /// `bases`: all of each or nothing, and all of what was acknowledged.
+    pub(crate) fn check_compactions(
+        &self,
+        log_start: Offset,
+        bases: &BTreeSet<Offset>,
+        cut: usize,
+    ) -> Result<(), String> {
+        for (number, one) in self.compactions.iter().enumerate().filter(|(_, one)| one.begun <= cut)
+        {
+            let is_sure = one.acknowledged.is_some_and(|at| at <= cut);
+            let is_of_another = |gone: &Range<Offset>| {
+                let mut others = self.compactions.iter().enumerate();
+                others.any(|(other, one)| {
+                    other != number && one.begun <= cut && one.gone.contains(gone)
+                })
+            };
+            let judged = one.gone.iter().filter(|gone| gone.end > log_start);
+            let judged: Vec<_> = judged.filter(|gone| is_sure || !is_of_another(gone)).collect();
+            let there = judged.iter().filter(|gone| bases.contains(&gone.start)).count();
+            if there > 0 && (is_sure || there < judged.len()) {
+                return Err(format!("{there} of {} are there of {one:?}", judged.len()));
+            }
+        }
+        Ok(())
     }
 
     /// What is known of the batches at `base`, for whoever looks for the mistake.

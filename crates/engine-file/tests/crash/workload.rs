@@ -1,5 +1,7 @@
 //! A mixed workload, from a seed: appends, metadata, trims, rolls, removals, restarts and faults.
 
+mod compaction;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -128,13 +130,14 @@ impl Workload {
         match self.dice.below(100) {
             0..46 => self.append(id).await,
             46..54 => self.settle().await,
-            54..64 => self.commit().await,
+            54..60 => self.commit().await,
             64..67 => self.trim(id).await,
             67..71 => self.retain(id).await,
             71..73 => self.roll(id).await,
             73..76 => self.save_state(id).await,
-            76..83 => self.append(partition(self.passing)).await,
-            83..86 => self.remove().await,
+            76..81 => self.append(partition(self.passing)).await,
+            60..64 | 81..84 => self.compact(id).await,
+            84..86 => self.remove().await,
             86..89 => drop(self.open.remove(&id)),
             89 => self.restart(true).await,
             90 => self.restart(false).await,

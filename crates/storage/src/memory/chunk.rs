@@ -1,6 +1,7 @@
 //! The chunks of a log in memory: whole batches, found by binary search.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -24,12 +25,23 @@ pub(super) struct Chunks {
 
 struct Chunk {
     state: ChunkState,
-    /// Never empty, in offset order, without holes.
+    /// Never empty, in offset order; with holes only where chunks were rewritten.
     batches: Vec<Batch>,
     size: u64,
     max_timestamp: Option<Timestamp>,
     first_appended_at: Timestamp,
     last_appended_at: Timestamp,
+}
+
+/// Why chunks can't be replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RewriteRefusal {
+    /// There are no such chunks, or not any more.
+    Missing,
+    /// One of them grows, or they are in no order.
+    Grows,
+    /// The log would end elsewhere.
+    LosesEnd,
 }
 
 /// One stored batch.
@@ -152,6 +164,57 @@ impl Chunks {
         }
     }
 
+    /// The sealed chunks from the one at `first` to the one at `last`: where they stand.
+    pub(super) fn sealed(
+        &self,
+        first: Offset,
+        last: Offset,
+    ) -> Result<Range<usize>, RewriteRefusal> {
+        let position = |base| self.chunks.iter().position(|chunk| chunk.base_offset() == base);
+        let (Some(from), Some(to)) = (position(first), position(last)) else {
+            return Err(RewriteRefusal::Missing);
+        };
+        let mut run = self.chunks.iter().take(to + 1).skip(from);
+        if from > to || run.any(|chunk| chunk.state == ChunkState::Active) {
+            return Err(RewriteRefusal::Grows);
+        }
+        Ok(from..to + 1)
+    }
+
+    /// The offset after the last record of chunks.
+    pub(super) fn end_of(&self, run: &Range<usize>) -> Offset {
+        let last = run.end.checked_sub(1).and_then(|last| self.chunks.get(last));
+        last.map_or(Offset::ZERO, Chunk::next_offset)
+    }
+
+    /// Puts `batches`, in offset order, in the place of chunks; says how much those held.
+    pub(super) fn replace(
+        &mut self,
+        run: Range<usize>,
+        batches: Vec<Batch>,
+    ) -> Result<u64, RewriteRefusal> {
+        let is_last = run.end == self.chunks.len();
+        if is_last && batches.last().map(|batch| batch.next_offset) != Some(self.end_of(&run)) {
+            return Err(RewriteRefusal::LosesEnd);
+        }
+        let start = run.start;
+        let old: Vec<_> = self.chunks.drain(run).collect();
+        let first_appended_at = old.iter().map(|chunk| chunk.first_appended_at).min();
+        let last_appended_at = old.iter().map(|chunk| chunk.last_appended_at).max();
+        if !batches.is_empty() {
+            let chunk = Chunk {
+                state: ChunkState::Sealed,
+                size: batches.iter().map(Batch::size).sum(),
+                max_timestamp: batches.iter().filter_map(|batch| batch.max_timestamp).max(),
+                batches,
+                first_appended_at: first_appended_at.unwrap_or_default(),
+                last_appended_at: last_appended_at.unwrap_or_default(),
+            };
+            self.chunks.insert(start, chunk);
+        }
+        Ok(old.iter().map(Chunk::cost).sum())
+    }
+
     /// Everything that is held, with its overhead.
     pub(super) fn held(&self) -> u64 {
         self.chunks.iter().map(Chunk::cost).sum()
@@ -235,7 +298,7 @@ impl Chunk {
 }
 
 impl Batch {
-    fn of(view: BatchView<'_>, bytes: Bytes) -> Self {
+    pub(super) fn of(view: BatchView<'_>, bytes: Bytes) -> Self {
         Self {
             base_offset: view.base_offset().expect("sealed batches have offsets"),
             next_offset: view.next_offset().expect("sealed batches have offsets"),
@@ -265,9 +328,10 @@ impl Batch {
             Ok(view) => view,
             Err(error) => return Some(error.to_string()),
         };
-        if view.base_offset() != Some(expected) {
+        // Holes are not wrong: compaction makes them.
+        if view.base_offset() < Some(expected) {
             let got = view.raw_base_offset();
-            return Some(format!("offsets have a hole. expected=`{expected}`, got=`{got}`"));
+            return Some(format!("offsets go back. expected=`{expected}`, got=`{got}`"));
         }
         view.check_crc().err().map(|error| error.to_string())
     }

@@ -11,12 +11,13 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use super::Shared;
 use super::chunk::Chunks;
+use super::rewrite::{MemoryRewrite, rewritable_end};
 use super::settle::Settlement;
 use super::space::Purpose;
 use crate::{
-    AppendError, BatchBytes, BatchInfo, BatchPiece, BoxFuture, ChunkInfo, CommitLog, Completion,
-    ErrorKind, LogBounds, LogListener, LogSettings, Minimum, ReadError, ReadLimit, StorageError,
-    Ticket,
+    AppendError, BatchBytes, BatchInfo, BatchPiece, BoxFuture, ChunkId, ChunkInfo, ChunkRewrite,
+    CommitLog, Compacted, Completion, ErrorKind, LogBounds, LogListener, LogSettings, Minimum,
+    ReadError, ReadLimit, StorageError, Ticket,
 };
 
 /// Batches smaller than this are copied together when they are read: a socket takes a few large
@@ -33,6 +34,9 @@ pub(super) struct State {
     pub(super) bounds: LogBounds,
     pub(super) chunks: Chunks,
     pub(super) saved: Option<(Offset, Bytes)>,
+    pub(super) compacted: Compacted,
+    /// Somebody writes a chunk that is to take the place of others.
+    pub(super) is_rewriting: bool,
     /// The epoch of the last opener.
     pub(super) epoch: LeaderEpoch,
     /// The last opener, while it holds its handle.
@@ -97,6 +101,8 @@ impl State {
             bounds: LogBounds { log_start: first, durable_end: first, written_end: first },
             chunks: Chunks::default(),
             saved: None,
+            compacted: Compacted::default(),
+            is_rewriting: false,
             epoch: LeaderEpoch::ZERO,
             opener: None,
             unclean: false,
@@ -109,6 +115,16 @@ impl State {
     /// Everything that is held, with its overhead.
     pub(super) fn held(&self) -> u64 {
         self.chunks.held() + self.saved.as_ref().map_or(0, |(_, state)| state.len() as u64)
+    }
+
+    /// Whoever opened the log in `epoch` still owns it.
+    pub(super) fn check_owner(&self, epoch: LeaderEpoch) -> Result<(), StorageError> {
+        if self.epoch == epoch {
+            return Ok(());
+        }
+        let owner = self.epoch;
+        let message = format!("a later opener owns the log. epoch=`{epoch}`, owner=`{owner}`");
+        Err(StorageError::new(ErrorKind::Fenced, message))
     }
 
     pub(super) fn check_kept(&self, id: PartitionId) -> Result<(), StorageError> {
@@ -152,12 +168,7 @@ impl MemoryLog {
     /// The handle may change the log.
     fn check_writable(&self, state: &State) -> Result<(), StorageError> {
         self.check_readable(state)?;
-        if state.epoch != self.epoch {
-            let (ours, theirs) = (self.epoch, state.epoch);
-            let message = format!("a later opener owns the log. epoch=`{ours}`, owner=`{theirs}`");
-            return Err(StorageError::new(ErrorKind::Fenced, message));
-        }
-        Ok(())
+        state.check_owner(self.epoch)
     }
 
     fn read_now(
@@ -323,6 +334,42 @@ impl CommitLog for MemoryLog {
             let state = self.log.state.lock();
             self.check_readable(&state)?;
             Ok(state.saved.clone())
+        })
+    }
+
+    fn rewrite(
+        &self,
+        first: ChunkId,
+        last: ChunkId,
+    ) -> BoxFuture<'_, Result<Box<dyn ChunkRewrite>, StorageError>> {
+        Box::pin(async move {
+            let end = {
+                let mut state = self.log.state.lock();
+                self.check_writable(&state)?;
+                let end = rewritable_end(&state, first, last)?;
+                if std::mem::replace(&mut state.is_rewriting, true) {
+                    let message = "chunks of the log are being rewritten";
+                    return Err(StorageError::new(ErrorKind::Unavailable, message));
+                }
+                end
+            };
+            let (log, shared) = (Arc::clone(&self.log), Arc::clone(&self.shared));
+            let rewrite = MemoryRewrite::new(shared, log, self.epoch, (first, last), end);
+            Ok(Box::new(rewrite) as Box<dyn ChunkRewrite>)
+        })
+    }
+
+    fn compacted(&self) -> Compacted {
+        self.log.state.lock().compacted
+    }
+
+    fn note_compacted(&self, compacted: Compacted) -> BoxFuture<'_, Result<(), StorageError>> {
+        Box::pin(async move {
+            let mut state = self.log.state.lock();
+            self.check_writable(&state)?;
+            state.check_durable("clean_end", compacted.clean_end)?;
+            state.compacted = compacted;
+            Ok(())
         })
     }
 }

@@ -51,6 +51,7 @@ fn taken_over(id: PartitionId, log: &Log, stop: Stop) -> Log {
     state.bounds = old.bounds;
     state.chunks = std::mem::take(&mut old.chunks);
     state.saved = old.saved.take();
+    state.compacted = old.compacted;
     state.epoch = old.epoch;
     state.removing = old.removing;
     state.quarantined = old.quarantined;

@@ -32,7 +32,8 @@ impl LogStore for MemoryEngine {
         let log = self.shared.log(id)?;
         let state = log.state.lock();
         let chunks = state.chunks.infos();
-        state.check_kept(id).is_ok().then_some(Stored { bounds: state.bounds, chunks })
+        let (bounds, compacted) = (state.bounds, state.compacted);
+        state.check_kept(id).is_ok().then_some(Stored { bounds, chunks, compacted })
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<PartitionId>, StorageError>> {

@@ -30,12 +30,23 @@ pub(super) fn assert_chunks_describe(
             "{chunk:?}"
         );
     }
-    let joints = chunks.windows(2).all(|pair| pair[0].next_offset == pair[1].base_offset);
-    assert!(joints, "chunks follow each other: {chunks:?}");
+    // Where chunks were rewritten there are holes between them, as there are between batches.
+    let first =
+        bounds.log_start.max(appended.first().map_or(Offset::ZERO, |one| one.offsets.start));
+    let ends = std::iter::once(first).chain(chunks.iter().map(|chunk| chunk.next_offset));
+    let begins = chunks.iter().map(|chunk| chunk.base_offset);
+    for (end, begin) in ends.zip(begins) {
+        let between = |batch: &&Appended| batch.offsets.start >= end && batch.offsets.end <= begin;
+        assert_eq!(appended.iter().find(between), None, "chunks follow each other: {chunks:?}");
+    }
+    let is_ordered = chunks.windows(2).all(|pair| pair[0].next_offset <= pair[1].base_offset);
+    assert!(is_ordered, "{chunks:?}");
     assert!(chunks.windows(2).all(|pair| pair[0].name != pair[1].name), "{chunks:?}");
     match (chunks.first(), chunks.last()) {
         (Some(first), Some(last)) => {
-            assert!(first.base_offset <= bounds.log_start, "{chunks:?} {bounds:?}");
+            let begin = appended.iter().find(|batch| batch.offsets.end > bounds.log_start);
+            let begin = begin.map_or(bounds.log_start, |batch| batch.offsets.start);
+            assert!(first.base_offset <= begin, "{chunks:?} {bounds:?}");
             // What is submitted but not durable may be in a chunk already, or not yet.
             let ends = bounds.durable_end..=bounds.written_end;
             assert!(ends.contains(&last.next_offset), "{chunks:?} {bounds:?}");

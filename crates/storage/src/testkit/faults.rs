@@ -43,10 +43,10 @@ pub enum SubmitFault {
     KeepAndDie,
 }
 
-/// What happens to a trim.
+/// What happens to a trim, or to the beginning of a rewrite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrimFault {
-    /// It fails; nothing is trimmed.
+    /// It fails; nothing happens.
     Fail(ErrorKind),
     /// It never comes to an end.
     Hang,
@@ -80,6 +80,7 @@ struct Plan {
     removals: Schedule<RemoveFault>,
     /// Logs that are told to be lost.
     lost: Vec<Lost>,
+    rewrites: Schedule<TrimFault>,
     /// Metadata commits that were asked for.
     commits_asked: usize,
     gates: Vec<Arc<Gate>>,
@@ -139,6 +140,11 @@ impl Faults {
         let lost = &mut self.plan.lock().lost;
         lost.retain(|one| one.id != id);
         lost.extend(what.map(|what| Lost { id, what: what.to_owned() }));
+    }
+
+    /// Lets the rewrite after the next `skip` ones fail before it begins, whichever log it is of.
+    pub fn on_rewrite(&self, skip: usize, fault: TrimFault) {
+        self.plan.lock().rewrites.add(skip, fault);
     }
 
     /// How many metadata commits were asked for so far.

@@ -7,7 +7,7 @@ use strandline_model::{ByteCount, Offset, Timestamp};
 
 use super::chunk::assert_chunks_describe;
 use super::{Appended, Engine, Factory, Stop, Subject, TestBatch, run_blocking, runtime, settings};
-use crate::{Found, LogSettings, Minimum, ReadLimit, Ticket};
+use crate::{ChunkState, Found, LogSettings, Minimum, ReadLimit, Ticket};
 
 const HISTORIES: u32 = 64;
 const STEPS_MAX: usize = 50;
@@ -20,7 +20,18 @@ enum Step {
     Settle,
     Trim(u8),
     Roll,
-    Read { from: u8, upto: u8, bytes: u64, minimum: Minimum },
+    /// Rewrite the sealed chunks from one part on, without those batches whose bit is not set.
+    Rewrite {
+        from: u8,
+        count: usize,
+        kept: u64,
+    },
+    Read {
+        from: u8,
+        upto: u8,
+        bytes: u64,
+        minimum: Minimum,
+    },
     FindTimestamp(i64),
     SegmentBytes(u64),
     Save(u8),
@@ -44,6 +55,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Settle),
         2 => any::<u8>().prop_map(Step::Trim),
         2 => Just(Step::Roll),
+        3 => (any::<u8>(), 1..4_usize, any::<u64>())
+            .prop_map(|(from, count, kept)| Step::Rewrite { from, count, kept }),
         6 => read.prop_map(|(from, upto, bytes, minimum)| Step::Read { from, upto, bytes, minimum }),
         2 => (0_i64..1100).prop_map(Step::FindTimestamp),
         1 => (1_u64..6000).prop_map(Step::SegmentBytes),
@@ -126,6 +139,7 @@ impl Player {
                 self.log_start = log_start;
             }
             Step::Roll => log.roll().await.expect("rolls"),
+            Step::Rewrite { from, count, kept } => self.rewrite(from, count, kept).await,
             Step::Read { from, upto, bytes, minimum } => {
                 let limit = ReadLimit { bytes: ByteCount::new(bytes), minimum };
                 self.read(self.offset(from), self.offset(upto), limit).await;
@@ -168,6 +182,30 @@ impl Player {
             ticket.await.expect("durable");
             self.acknowledged = self.acknowledged.max(end);
         }
+    }
+
+    async fn rewrite(&mut self, from: u8, count: usize, kept: u64) {
+        self.settle().await;
+        let mut chunks = self.subject.log.chunks();
+        chunks.retain(|chunk| chunk.state == ChunkState::Sealed);
+        let skip = chunks.len() * usize::from(from) / 256;
+        let part: Vec<_> = chunks.into_iter().skip(skip).take(count).collect();
+        let Some(end) = part.last().map(|last| last.next_offset) else { return };
+        let begin = part[0].base_offset;
+        let mut index = 0_u32;
+        let log_start = self.log_start;
+        let stays = |batch: &Appended| {
+            index += 1;
+            // Nobody can read what lies below the log start.
+            let is_readable = batch.offsets.end > log_start;
+            batch.offsets.end == end || is_readable && kept >> (index % 64) & 1 == 1
+        };
+        let is_in = |batch: &Appended| batch.offsets.start >= begin && batch.offsets.end <= end;
+        let old: Vec<_> = self.batches.iter().filter(|batch| is_in(batch)).cloned().collect();
+        let mut new = old.clone();
+        new.retain(stays);
+        self.subject.rewrite(&part, &new).await.expect("rewrites");
+        self.batches.retain(|batch| !old.contains(batch) || new.contains(batch));
     }
 
     async fn read(&self, from: Offset, upto: Offset, limit: ReadLimit) {

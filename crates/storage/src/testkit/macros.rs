@@ -87,6 +87,19 @@ macro_rules! conformance_tests {
             removal_leaves_other_logs_alone
             bytes_outlive_a_removal
         }
+        $crate::conformance_tests! { @group $factory, rewrite:
+            a_rewrite_takes_the_place_of_its_chunks
+            a_rewrite_of_nothing_removes_its_chunks
+            a_rewrite_that_is_dropped_changes_nothing
+            a_rewrite_is_refused_what_would_harm_the_log
+            the_end_of_a_log_outlives_its_rewrite
+            a_rewrite_survives_a_restart
+            chunks_that_are_dropped_meanwhile_are_not_replaced
+            a_rewrite_ends_with_its_handle
+            bytes_outlive_a_rewrite
+            a_rewritten_chunk_is_trimmed_and_removed_like_any_other
+            how_far_a_log_is_compacted_is_kept
+        }
         $crate::conformance_tests! { @group $factory, state:
             the_last_saved_state_is_loaded
             a_state_above_the_durable_end_is_refused
@@ -130,6 +143,7 @@ mod tests {
             include_str!("quarantine.rs"),
             include_str!("read.rs"),
             include_str!("remove.rs"),
+            include_str!("rewrite.rs"),
             include_str!("state.rs"),
             include_str!("store.rs"),
         ];

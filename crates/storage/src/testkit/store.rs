@@ -36,13 +36,16 @@ pub async fn what_is_stored_is_known_without_opening(factory: &mut impl Factory)
         subject.log.trim(Offset::new(20)).await.expect("trims");
         let (bounds, chunks) = (subject.log.bounds(), subject.log.chunks());
         assert!(chunks.len() > 1, "{chunks:?}");
-        assert_eq!(engine.logs.stored(partition(0)), Some(Stored { bounds, chunks }));
+        let compacted = subject.log.compacted();
+        let stored = Stored { bounds, chunks, compacted };
+        assert_eq!(engine.logs.stored(partition(0)), Some(stored));
         drop(subject);
         let Some(engine) = engine.restarted(factory, stop).await else { return };
         let stored = engine.logs.stored(partition(0)).expect("it was stored");
         assert_eq!(engine.logs.stored(partition(1)), None);
         let subject = Subject::open(&engine, 0).await;
-        assert_eq!(stored, Stored { bounds: subject.log.bounds(), chunks: subject.log.chunks() });
+        let (bounds, chunks) = (subject.log.bounds(), subject.log.chunks());
+        assert_eq!(stored, Stored { bounds, chunks, compacted: subject.log.compacted() });
 
         subject.log.trim(bounds.durable_end).await.expect("trims");
         let emptied = engine.logs.stored(partition(0)).expect("it was stored");

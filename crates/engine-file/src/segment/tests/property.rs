@@ -199,7 +199,7 @@ proptest! {
         file.set_len(cut as u64).unwrap();
         let tail = if zeroed { vec![0; tail.len()] } else { tail };
         file.write_at(cut as u64, &[&tail]).unwrap();
-        let scan = store.scan(partition(0), Offset::ZERO).unwrap();
+        let scan = store.scan(partition(0), crate::segment::SegmentName::appended(Offset::ZERO)).unwrap();
         let believed = scan.facts.map_or(0, |facts| facts.bytes);
         let whole = walk(&good)
             .map(Result::unwrap)

@@ -131,7 +131,9 @@ fn a_file_alone_tells_its_facts_and_where_its_tail_is_torn() {
     for (what, tail) in tails {
         file.set_len(whole as u64).unwrap();
         file.write_at(whole as u64, &[&tail]).unwrap();
-        let scan = store_on(&disk).scan(partition(0), Offset::ZERO).unwrap();
+        let scan = store_on(&disk)
+            .scan(partition(0), crate::segment::SegmentName::appended(Offset::ZERO))
+            .unwrap();
         let found = scan.facts.unwrap();
         assert_eq!((found.bytes, found.next_offset.get()), (whole as u64, 3), "{what}");
         assert_eq!(found.first_appended_at, Timestamp::from_millis(777), "{what}");
@@ -139,12 +141,16 @@ fn a_file_alone_tells_its_facts_and_where_its_tail_is_torn() {
     }
     file.set_len(0).unwrap();
     file.write_at(0, &[&good]).unwrap();
-    let scan = store_on(&disk).scan(partition(0), Offset::ZERO).unwrap();
+    let scan = store_on(&disk)
+        .scan(partition(0), crate::segment::SegmentName::appended(Offset::ZERO))
+        .unwrap();
     assert_eq!(scan.finding, None);
     assert_eq!(scan.facts.unwrap().bytes, facts.bytes);
     // One flipped bit in the records.
     file.write_at(good.len() as u64 - 1, &[&[good[good.len() - 1] ^ 1]]).unwrap();
-    let scan = store_on(&disk).scan(partition(0), Offset::ZERO).unwrap();
+    let scan = store_on(&disk)
+        .scan(partition(0), crate::segment::SegmentName::appended(Offset::ZERO))
+        .unwrap();
     assert!(scan.finding.unwrap().message.contains("crc mismatch"));
 }
 

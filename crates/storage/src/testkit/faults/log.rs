@@ -9,8 +9,8 @@ use strandline_records::SealedBatches;
 use super::gate::Gate;
 use super::{Faults, SubmitFault, TrimFault, injected};
 use crate::{
-    AppendError, BatchBytes, BatchInfo, BoxFuture, ChunkInfo, CommitLog, ErrorKind, LogBounds,
-    LogSettings, ReadError, ReadLimit, StorageError, Ticket,
+    AppendError, BatchBytes, BatchInfo, BoxFuture, ChunkId, ChunkInfo, ChunkRewrite, CommitLog,
+    Compacted, ErrorKind, LogBounds, LogSettings, ReadError, ReadLimit, StorageError, Ticket,
 };
 
 #[derive(Debug)]
@@ -152,6 +152,37 @@ impl CommitLog for FaultyLog {
         Box::pin(async move {
             self.check_alive()?;
             self.inner.load_state().await
+        })
+    }
+
+    fn rewrite(
+        &self,
+        first: ChunkId,
+        last: ChunkId,
+    ) -> BoxFuture<'_, Result<Box<dyn ChunkRewrite>, StorageError>> {
+        Box::pin(async move {
+            self.check_alive()?;
+            let planned = self.faults.plan.lock().rewrites.next();
+            match planned {
+                None => {}
+                Some(TrimFault::Fail(kind)) => return Err(injected(kind)),
+                Some(TrimFault::Hang) => std::future::pending().await,
+            }
+            self.inner.rewrite(first, last).await
+        })
+    }
+
+    fn compacted(&self) -> Compacted {
+        self.inner.compacted()
+    }
+
+    fn note_compacted(&self, compacted: Compacted) -> BoxFuture<'_, Result<(), StorageError>> {
+        Box::pin(async move {
+            self.check_alive()?;
+            if compacted.clean_end > self.gate.shown_end() {
+                return Err(StorageError::new(ErrorKind::Invalid, "clean_end is not durable"));
+            }
+            self.inner.note_compacted(compacted).await
         })
     }
 }
