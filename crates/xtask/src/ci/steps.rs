@@ -52,8 +52,7 @@ pub(super) const STEPS: &[Step] = &[
     always("fuzz", "hostile bytes never panic", fuzz),
     always("differential", "the same answers as Apache Kafka, field by field", differential),
     always("e2e", "real clients against the release build", e2e),
-    // At each change once it has passed from end to end, twice: see docs/open.md.
-    only_full(
+    always(
         "conformance",
         "tests that others wrote for Kafka's clients, the fast part",
         conformance,
