@@ -143,11 +143,13 @@ impl Broker {
             partitions: Arc::clone(&partitions),
             settings: Arc::clone(&settings),
             environment: Arc::clone(&environment),
+            meta: Arc::clone(&meta),
             metrics: Arc::clone(&metrics),
             runtime: runtime.clone(),
         };
         let purger = Purger::load(PurgerParts::beside(&parts, &meta, &engines, &groups)).await?;
         let cleaner = Cleaner::new(parts);
+        cleaner.start().await;
         let broker = Arc::new(Self {
             cluster_id,
             advertised,

@@ -1,5 +1,9 @@
 //! What configuration means for the broker's own parts: resolved once per topic, not per request.
 
+#[cfg(test)]
+mod tests;
+mod unreadable;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +17,15 @@ use strandline_model::config::{
     broker_keys, check_group_tags, client_metrics_keys, describe_client_metrics, group_keys,
     topic_keys,
 };
-use strandline_partition::retention::{Policy, segment_bytes};
+use strandline_partition::retention::{Policy, segment_bytes, segment_records};
 use strandline_records::{Codec, ProduceRules, TargetCompression, TimestampType};
 use strandline_storage::{Durability, LogSettings};
 use tokio::sync::watch;
 
 use crate::configs::{AlterError, Texts};
 use crate::row_codec::TEXT_BYTES_MAX;
+
+pub(crate) use unreadable::Unreadable;
 
 /// Where data is when no key says so.
 const DEFAULT_FOLDER: &str = "./strandline-data";
@@ -35,6 +41,8 @@ pub(crate) struct TopicSettings {
     pub(crate) log: LogSettings,
     /// What is kept.
     pub(crate) retention: Policy,
+    /// Settings of retention that are kept but can't be read: nothing goes by them.
+    pub(crate) unreadable: Unreadable,
     /// Whether clients may delete its oldest records: where the policy drops records at all.
     pub(crate) may_delete_records: bool,
     /// Replicas that `acks=all` needs; there is one.
@@ -75,13 +83,16 @@ pub(crate) struct SettingsSource {
 struct Resolved {
     layers: BrokerLayers,
     broker: Arc<BrokerConfig>,
+    /// Topic keys whose default was kept with a value that can't be read.
+    unreadable: BTreeMap<DynamicLayer, Unreadable>,
     /// How many changes there were before.
     generation: u64,
 }
 
 impl SettingsSource {
     pub(crate) fn new(layers: BrokerLayers, broker: BrokerConfig, engines: Vec<String>) -> Self {
-        let resolved = Resolved { layers, broker: Arc::new(broker), generation: 0 };
+        let unreadable = BTreeMap::new();
+        let resolved = Resolved { layers, broker: Arc::new(broker), unreadable, generation: 0 };
         let changes = watch::Sender::new(resolved.generation);
         Self { now: ArcSwap::from_pointee(resolved), changes, engines }
     }
@@ -122,27 +133,42 @@ impl SettingsSource {
         Ok((layers, config))
     }
 
-    /// Puts another broker configuration in effect. Changes come one at a time; the settings of
-    /// topics follow when they are asked to.
-    pub(crate) fn replace(&self, layers: BrokerLayers, broker: BrokerConfig) {
+    /// Puts another broker configuration in effect, of which `layer` was set and could be read.
+    /// Changes come one at a time; the settings of topics follow when they are asked to.
+    pub(crate) fn replace(&self, layer: DynamicLayer, layers: BrokerLayers, broker: BrokerConfig) {
+        self.put(layer, Unreadable::default(), layers, broker);
+    }
+
+    fn put(
+        &self,
+        layer: DynamicLayer,
+        unreadable: Unreadable,
+        layers: BrokerLayers,
+        broker: BrokerConfig,
+    ) {
         let generation = self.generation() + 1;
-        self.now.store(Arc::new(Resolved { layers, broker: Arc::new(broker), generation }));
+        let mut all = self.now.load().unreadable.clone();
+        all.insert(layer, unreadable);
+        let broker = Arc::new(broker);
+        self.now.store(Arc::new(Resolved { layers, broker, unreadable: all, generation }));
         self.changes.send_replace(generation);
     }
 
     /// Puts what was kept in effect. A value that is not good any more, after a downgrade or a
-    /// change of the file, does not keep the broker from starting: it counts as unset.
+    /// change of the file, does not keep the broker from starting: it counts as unset, but that
+    /// nothing goes by a default of retention that was set so.
     pub(crate) fn take_kept(&self, layer: DynamicLayer, kept: &Texts) {
-        let mut taken = Texts::new();
+        let (mut taken, mut unreadable) = (Texts::new(), Unreadable::default());
         for (name, text) in kept {
             taken.insert(name.clone(), text.clone());
             if let Err(error) = self.with_dynamic(layer, &taken) {
                 tracing::warn!(key = %name, %error, "configuration keeps a value that is refused");
                 taken.remove(name);
+                unreadable.add_default(name);
             }
         }
         if let Ok((layers, broker)) = self.with_dynamic(layer, &taken) {
-            self.replace(layers, broker);
+            self.put(layer, unreadable, layers, broker);
         }
     }
 
@@ -160,11 +186,18 @@ impl SettingsSource {
     /// The settings of a topic that keeps `overrides`.
     pub(crate) fn topic(&self, overrides: BTreeMap<String, String>) -> TopicSettings {
         let now = self.now.load();
-        let config = now.layers.topic_config(&parse_kept(Scope::Topic, &overrides));
+        let mut unreadable = Unreadable::default();
+        let own = parse(Scope::Topic, &overrides, |name| unreadable.add(name));
+        for defaults in now.unreadable.values() {
+            unreadable = unreadable.with_defaults(defaults, |key| overrides.contains_key(key));
+        }
+        let config = now.layers.topic_config(&own);
+        let retention = unreadable.policy(&config);
         TopicSettings {
             produce: produce_rules(&config),
-            log: log_settings(&now.broker, &config),
-            retention: retention(&config),
+            log: log_settings(&now.broker, &config, &retention),
+            retention,
+            unreadable,
             may_delete_records: config.cleanup_policy.delete,
             min_insync_replicas: config.min_insync_replicas,
             generation: now.generation,
@@ -172,16 +205,20 @@ impl SettingsSource {
         }
     }
 
-    /// What a topic would keep if `changes` were set on it too.
-    pub(crate) fn retention_with(
+    /// What a topic would be if `changes` were set on it too. What it keeps but can't be read is not
+    /// refused: only that can be told.
+    pub(crate) fn topic_with(
         &self,
         settings: &TopicSettings,
         changes: &[(String, String)],
-    ) -> Result<Policy, InvalidSetting> {
+    ) -> Result<TopicSettings, InvalidSetting> {
         let mut texts = settings.overrides.clone();
+        texts.retain(|name, text| Overrides::default().set(Scope::Topic, name, text).is_ok());
         texts.extend(changes.iter().cloned());
         self.check_topic(&texts)?;
-        Ok(self.topic(texts).retention)
+        let mut all = settings.overrides.clone();
+        all.extend(texts);
+        Ok(self.topic(all))
     }
 
     /// Checks all that is to be set on a topic: names first, then values, as Kafka does.
@@ -310,7 +347,7 @@ const fn is_told(key: &ConfigKey, is_set: bool) -> bool {
     !key.internal || is_set
 }
 
-fn log_settings(broker: &BrokerConfig, config: &TopicConfig) -> LogSettings {
+fn log_settings(broker: &BrokerConfig, config: &TopicConfig, retention: &Policy) -> LogSettings {
     let durability = match broker.storage_file_fsync {
         // One topic may ask for more than the broker gives by default.
         _ if config.flush_messages == 1 => Durability::Commit,
@@ -319,31 +356,31 @@ fn log_settings(broker: &BrokerConfig, config: &TopicConfig) -> LogSettings {
         FsyncPolicy::Never => Durability::Never,
     };
     LogSettings {
-        segment_bytes: segment_bytes(&retention(config), config.segment_bytes),
+        segment_bytes: segment_bytes(retention, config.segment_bytes),
+        segment_records: segment_records(retention),
         segment_age: Duration::from_millis(config.segment_ms),
         index_interval_bytes: config.index_interval_bytes,
         durability,
     }
 }
 
-fn retention(config: &TopicConfig) -> Policy {
-    Policy {
-        deletes: config.cleanup_policy.delete,
-        compacts: config.cleanup_policy.compact,
-        bytes: config.retention_bytes,
-        bytes_are_a_floor: config.retention_bytes_floor,
-        millis: config.retention_ms,
-        records: config.retention_records,
-    }
-}
-
 /// Kept values were good when they came in. One that is not any more, after a downgrade, does not
 /// keep the topic or group from being served: it counts as unset.
 fn parse_kept(scope: Scope, kept: &BTreeMap<String, String>) -> Overrides {
+    parse(scope, kept, |_| ())
+}
+
+/// The same; `refused` hears the names of what counts as unset.
+fn parse(
+    scope: Scope,
+    kept: &BTreeMap<String, String>,
+    mut refused: impl FnMut(&str),
+) -> Overrides {
     let mut overrides = Overrides::default();
     for (name, value) in kept {
         if let Err(error) = overrides.set(scope, name, value) {
             tracing::warn!(key = %name, %value, %error, "a value is kept that is not known here");
+            refused(name);
         }
     }
     overrides

@@ -37,6 +37,8 @@ pub struct TopicRetention {
     pub retention_bytes_floor: bool,
     /// `retention.records`; null: no limit.
     pub retention_records: Option<u64>,
+    /// Keys that are kept with a value that this version can't read: nothing goes by them.
+    pub unreadable: Vec<&'static str>,
     /// Its partitions.
     pub partitions: Vec<PartitionRetention>,
 }

@@ -258,6 +258,9 @@ impl LogBounds {
 pub struct LogSettings {
     /// A chunk is closed before it would grow past this (`segment.bytes`).
     pub segment_bytes: ByteCount,
+    /// A chunk is closed before an append that would make it span more offsets than this; one append
+    /// alone may. `u64::MAX`: no limit.
+    pub segment_records: u64,
     /// A chunk is closed when its first append is older than this (`segment.ms`).
     pub segment_age: Duration,
     /// Bytes between two entries of the offset index (`index.interval.bytes`).

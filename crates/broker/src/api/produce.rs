@@ -264,7 +264,7 @@ async fn append(
     for _ in 0..TRIES_MAX {
         let partition = broker.partitions().open(topic, slot).await.map_err(AppendError::Slot)?;
         // Read anew for each try: append times of a partition follow its offsets.
-        match partition.append(batch, broker.environment().now()) {
+        match partition.append(batch, broker.cleaner().append_time()) {
             Ok(appended) => return Ok((partition, appended)),
             Err(AppendFailure::Rejected(rejected)) => {
                 let log_start = partition.bounds().log_start;

@@ -36,6 +36,8 @@ pub struct TopicRetention {
     pub retention_bytes_floor: bool,
     /// `retention.records`.
     pub retention_records: Option<u64>,
+    /// Keys that are kept with a value that can't be read: nothing goes by them.
+    pub unreadable: Vec<&'static str>,
     /// Its partitions, those too of which nothing is stored.
     pub partitions: Vec<PartitionRetention>,
 }
@@ -97,10 +99,11 @@ impl Broker {
         simulated: &[(String, String)],
     ) -> Result<Option<TopicRetention>, String> {
         let Some(topic) = self.registry().by_name(name) else { return Ok(None) };
-        let policy = self
+        let settings = self
             .settings()
-            .retention_with(&topic.settings(), simulated)
+            .topic_with(&topic.settings(), simulated)
             .map_err(|error| error.to_string())?;
+        let policy = settings.retention;
         let cleaner = self.cleaner();
         let Policy { deletes, compacts, bytes, bytes_are_a_floor, millis, records } = policy;
         let partitions = topic
@@ -119,6 +122,7 @@ impl Broker {
             retention_bytes: bytes,
             retention_bytes_floor: bytes_are_a_floor,
             retention_records: records,
+            unreadable: settings.unreadable.keys().collect(),
             partitions: partitions.collect(),
         }))
     }

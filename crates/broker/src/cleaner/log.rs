@@ -1,6 +1,7 @@
 //! Retention of one log: what is known of it, what is decided, and that it happens.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use strandline_model::{ByteCount, Offset, Timestamp};
 use strandline_partition::retention::{
@@ -8,7 +9,7 @@ use strandline_partition::retention::{
 };
 use strandline_storage::{ChunkInfo, ChunkState, CommitLog, Stored};
 
-use super::Cleaner;
+use super::{Cleaner, newest_append};
 use crate::partition::{PartitionSlot, SlotError};
 use crate::topic::Topic;
 
@@ -22,12 +23,22 @@ pub(super) struct Judged {
     pub(super) choice: Choice,
 }
 
+/// A log that was seen while its times lay in the future.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    /// When, by a clock that never jumps: a wall clock that was behind then may be set right since.
+    since: Duration,
+    /// The end of what was there.
+    end: Offset,
+}
+
 impl Cleaner {
     /// Whether something of the partition is to go, or to be prepared for going.
     pub(super) fn is_due(&self, topic: &Topic, slot: &PartitionSlot, now: Timestamp) -> bool {
         let policy = topic.settings().retention;
         let is_open = slot.opened().is_some();
         let Some(stored) = self.stored(topic, slot) else { return false };
+        self.clock.saw_append(newest_append(&stored), now);
         let choice = self.judge(slot, stored, &policy, now).choice;
         // Nothing grows in a log that is closed.
         choice.log_start.is_some() || is_open && choice.roll
@@ -50,20 +61,31 @@ impl Cleaner {
         now: Timestamp,
     ) -> Judged {
         let segments: Vec<_> = stored.chunks.iter().map(segment).collect();
+        let (latest, monotonic) = (self.clock.latest(now), self.clock.monotonic());
         let mut sightings = self.sightings.lock();
+        let before = sightings.get(&slot.id()).map(|seen| {
+            let passed = monotonic.saturating_sub(seen.since).as_millis();
+            let passed = i64::try_from(passed).unwrap_or(i64::MAX);
+            Sighting { at: latest.plus_millis(-passed), end: seen.end }
+        });
         let mut view = LogView {
             segments: &segments,
             log_start: stored.bounds.log_start,
             high_watermark: stored.bounds.durable_end,
-            sighting: sightings.get(&slot.id()).copied(),
+            sighting: before,
+            // A wall clock that is ahead may be right, and what was appended by it is then no older
+            // than it says.
+            latest,
         };
-        // By the later of both clocks: a wall clock that is ahead may be right, and what was appended
-        // by it is then no older than it says.
-        let sighting = Sighting::of(&view, now.max(self.parts.environment.now()));
-        if let Some(sighting) = sighting {
-            sightings.insert(slot.id(), sighting);
-        } else {
-            sightings.remove(&slot.id());
+        let sighting = Sighting::of(&view);
+        match sighting {
+            Some(new) if sighting != before => {
+                sightings.insert(slot.id(), Seen { since: monotonic, end: new.end });
+            }
+            Some(_) => {}
+            None => {
+                sightings.remove(&slot.id());
+            }
         }
         drop(sightings);
         view.sighting = sighting;
@@ -72,9 +94,9 @@ impl Cleaner {
     }
 
     /// Lets go what is to go of a partition. Failures are told and tried again in the next pass.
-    pub(super) async fn clean(&self, topic: &Topic, slot: &Arc<PartitionSlot>, now: Timestamp) {
+    pub(super) async fn clean(&self, topic: &Topic, slot: &Arc<PartitionSlot>) {
         let (name, id) = (topic.name(), slot.id());
-        match self.try_clean(topic, slot, now).await {
+        match self.try_clean(topic, slot).await {
             Ok(()) | Err(SlotError::Deleted) => {}
             Err(SlotError::Storage(error)) if slot.is_deleted() => {
                 tracing::debug!(topic = %name, partition = %id, %error, "deleted during retention");
@@ -89,27 +111,29 @@ impl Cleaner {
         }
     }
 
-    async fn try_clean(
-        &self,
-        topic: &Topic,
-        slot: &Arc<PartitionSlot>,
-        now: Timestamp,
-    ) -> Result<(), SlotError> {
+    async fn try_clean(&self, topic: &Topic, slot: &Arc<PartitionSlot>) -> Result<(), SlotError> {
         let partition = self.parts.partitions.open(topic, slot).await?;
-        let policy = topic.settings().retention;
-        let Judged { stored, choice } = self.judge(slot, stored(partition.log()), &policy, now);
-        if choice.roll {
-            partition.log().roll().await?;
+        loop {
+            // Anew for each step: settings may have changed meanwhile, and clocks.
+            let policy = topic.settings().retention;
+            let Judged { stored, choice } =
+                self.judge(slot, stored(partition.log()), &policy, self.now());
+            if choice.roll {
+                partition.log().roll().await?;
+            }
+            if choice.log_start.is_none() {
+                return Ok(());
+            }
+            let mut step = gone(&stored, &choice);
+            step.truncate(SEGMENTS_PER_TRIM);
+            let Some((last, _)) = step.last() else { return Ok(()) };
+            let upto = last.next_offset;
+            let log_start = partition.delete_records_before(upto).await?;
+            tell(topic, slot, log_start, &step);
+            if log_start < upto {
+                return Ok(());
+            }
         }
-        if choice.log_start.is_none() {
-            return Ok(());
-        }
-        for step in gone(&stored, &choice).chunks(SEGMENTS_PER_TRIM) {
-            let Some((last, _)) = step.last() else { break };
-            let log_start = partition.delete_records_before(last.next_offset).await?;
-            tell(topic, slot, log_start, step);
-        }
-        Ok(())
     }
 }
 

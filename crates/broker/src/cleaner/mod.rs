@@ -5,13 +5,16 @@
 //! - A partition that is slow or fails holds up none of the others, nor the next pass: it gives its
 //!   turn back after [`PATIENCE`], and is left alone until it has come to its end.
 //! - A log that is not open is opened only when something of it is to go.
-//! - Settings are looked at anew in every pass, for every segment.
+//! - Settings are looked at anew in every pass, for every segment, and between the steps of a large one.
+//! - A panic costs its partition its turn, no other partition and no later pass.
 
+mod clock;
 mod forecast;
 mod log;
 mod remains;
 
 use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -19,7 +22,7 @@ use std::time::Duration;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use strandline_model::{PartitionId, Timestamp};
-use strandline_partition::retention::{Sighting, TrustedClock};
+use strandline_storage::{MetaStore, Stored};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
@@ -31,6 +34,9 @@ use crate::partitions::Partitions;
 use crate::settings::SettingsSource;
 use crate::tasks;
 use crate::topic::{Registry, Topic};
+
+use clock::Clock;
+use log::Seen;
 
 pub use forecast::{PartitionRetention, SegmentRetention, TopicRetention, retention_reasons};
 pub(crate) use remains::Remains;
@@ -53,6 +59,7 @@ pub(crate) struct CleanerParts {
     pub(crate) partitions: Arc<Partitions>,
     pub(crate) settings: Arc<SettingsSource>,
     pub(crate) environment: Arc<dyn Environment>,
+    pub(crate) meta: Arc<dyn MetaStore>,
     pub(crate) metrics: Arc<Metrics>,
     /// Where passes and what they do run: not where connections are served.
     pub(crate) runtime: Handle,
@@ -62,9 +69,9 @@ pub(crate) struct CleanerParts {
 #[derive(Debug)]
 pub(crate) struct Cleaner {
     parts: CleanerParts,
-    clock: Mutex<TrustedClock>,
+    clock: Clock,
     /// Logs whose times lay in the future when they were seen first.
-    sightings: Mutex<HashMap<PartitionId, Sighting>>,
+    sightings: Mutex<HashMap<PartitionId, Seen>>,
     /// Partitions that are being cleaned.
     busy: Mutex<HashSet<PartitionId>>,
     turns: Arc<Semaphore>,
@@ -75,9 +82,10 @@ pub(crate) struct Cleaner {
 
 impl Cleaner {
     pub(crate) fn new(parts: CleanerParts) -> Self {
+        let clock = Clock::new(Arc::clone(&parts.environment), Arc::clone(&parts.meta));
         Self {
             parts,
-            clock: Mutex::default(),
+            clock,
             sightings: Mutex::default(),
             busy: Mutex::default(),
             turns: Arc::new(Semaphore::new(TURNS as usize)),
@@ -88,8 +96,12 @@ impl Cleaner {
 
     /// The time that retention goes by.
     pub(crate) fn now(&self) -> Timestamp {
-        let environment = &self.parts.environment;
-        self.clock.lock().now(environment.now(), environment.monotonic())
+        self.clock.now()
+    }
+
+    /// The time that appends are dated by.
+    pub(crate) fn append_time(&self) -> Timestamp {
+        self.clock.append_time()
     }
 
     /// When the last pass ended, if there was one.
@@ -110,13 +122,27 @@ impl Cleaner {
     /// Works until `stop`.
     pub(crate) async fn run(self: Arc<Self>, stop: CancellationToken) {
         let mut changes = self.parts.settings.changes();
-        // A clock that jumps before the first pass is noticed too.
-        self.now();
         let mut at_most = FIRST_PASS;
         while self.wait(at_most, &mut changes, &stop).await {
-            self.pass(&stop).await;
+            let (cleaner, stop) = (Arc::clone(&self), stop.clone());
+            let pass = async move { cleaner.pass(&stop).await };
+            if !tasks::supervise(&self.parts.runtime, "pass of retention", pass).await {
+                self.parts.metrics.retention_failures.add(1);
+            }
             at_most = Duration::MAX;
         }
+    }
+
+    /// Learns what the clocks are worth. Before the broker takes appends, which are dated by them.
+    pub(crate) async fn start(&self) {
+        let mut newest = None;
+        for topic in self.parts.registry.all() {
+            for slot in topic.partitions() {
+                let stored = self.stored(&topic, &slot);
+                newest = newest.max(stored.as_ref().and_then(newest_append));
+            }
+        }
+        self.clock.start(newest).await;
     }
 
     /// Waits for the next pass, whose time may change meanwhile. False: the broker stops.
@@ -146,6 +172,7 @@ impl Cleaner {
     /// done but those that have used up their turn.
     pub(crate) async fn pass(self: &Arc<Self>, stop: &CancellationToken) {
         let now = self.now();
+        self.clock.keep().await;
         let registry = &self.parts.registry;
         self.sightings.lock().retain(|id, _| registry.by_id(id.topic_id).is_some());
         let mut looked = 0;
@@ -155,8 +182,16 @@ impl Cleaner {
                 if looked % LOOKS == 0 {
                     tokio::task::yield_now().await;
                 }
-                if self.is_due(&topic, &slot, now) {
-                    self.begin(&topic, slot, now).await;
+                // What panics here would otherwise keep those behind it for ever.
+                let is_due = catch_unwind(AssertUnwindSafe(|| self.is_due(&topic, &slot, now)));
+                match is_due {
+                    Ok(true) => self.begin(&topic, slot).await,
+                    Ok(false) => {}
+                    Err(_) => {
+                        self.parts.metrics.retention_failures.add(1);
+                        let id = slot.id();
+                        tracing::error!(topic = %topic.name(), partition = %id, "retention panicked");
+                    }
                 }
                 if stop.is_cancelled() {
                     return;
@@ -170,7 +205,7 @@ impl Cleaner {
     }
 
     /// Cleans a partition as soon as there is a turn, unless it is being cleaned still.
-    async fn begin(self: &Arc<Self>, topic: &Arc<Topic>, slot: Arc<PartitionSlot>, now: Timestamp) {
+    async fn begin(self: &Arc<Self>, topic: &Arc<Topic>, slot: Arc<PartitionSlot>) {
         let Some(busy) = Busy::begin(self, slot.id()) else { return };
         let turn = Arc::clone(&self.turns).acquire_owned().await;
         let turn = turn.expect("the semaphore is never closed");
@@ -178,7 +213,7 @@ impl Cleaner {
         tasks::spawn(&self.parts.runtime, "clean partition", async move {
             let _busy = busy;
             let patience = cleaner.parts.environment.sleep(PATIENCE);
-            let mut cleaned = std::pin::pin!(cleaner.clean(&topic, &slot, now));
+            let mut cleaned = std::pin::pin!(cleaner.clean(&topic, &slot));
             tokio::select! {
                 () = &mut cleaned => return,
                 () = patience => {
@@ -210,6 +245,11 @@ impl Drop for Busy {
     fn drop(&mut self) {
         self.cleaner.busy.lock().remove(&self.id);
     }
+}
+
+/// When something was appended to it last.
+fn newest_append(stored: &Stored) -> Option<Timestamp> {
+    stored.chunks.iter().map(|chunk| chunk.last_appended_at).max()
 }
 
 fn known(millis: &AtomicI64) -> Option<Timestamp> {

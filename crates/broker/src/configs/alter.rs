@@ -255,7 +255,7 @@ impl Broker {
             return Ok(());
         }
         self.commit_unless(validate_only, owner, texts).await?;
-        self.settings().replace(layers, config);
+        self.settings().replace(layer, layers, config);
         self.registry().refresh_settings();
         Ok(())
     }

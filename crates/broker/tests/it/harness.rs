@@ -104,14 +104,23 @@ impl TestBroker {
         layers: BrokerLayers,
         features: BTreeMap<String, i16>,
     ) -> Self {
-        let faults = Faults::none();
-        let own = engine.clone();
-        let engine = faults.wrap(engine);
         let environment = Arc::new(TestEnvironment {
             now_ms: AtomicI64::new(1_700_000_000_000),
             wrong_by_ms: AtomicI64::new(0),
             draws: AtomicU64::new(0),
         });
+        Self::start_in(environment, engine, layers, features).await
+    }
+
+    async fn start_in(
+        environment: Arc<TestEnvironment>,
+        engine: Engine,
+        layers: BrokerLayers,
+        features: BTreeMap<String, i16>,
+    ) -> Self {
+        let faults = Faults::none();
+        let own = engine.clone();
+        let engine = faults.wrap(engine);
         let config = layers.broker_config().unwrap();
         let broker = Broker::start(BrokerParts {
             layers,
@@ -128,10 +137,11 @@ impl TestBroker {
         Self { broker, faults, environment, engine: own }
     }
 
-    /// Another broker on the same engine; this one does nothing any more.
+    /// Another broker on the same engine, with the same clock; this one does nothing any more.
     pub(crate) async fn restart(self) -> Self {
         self.broker.drain();
-        Self::start_on(self.engine, BrokerLayers::default(), BTreeMap::new()).await
+        let layers = BrokerLayers::default();
+        Self::start_in(self.environment, self.engine, layers, BTreeMap::new()).await
     }
 
     pub(crate) fn connect(&self) -> Client {

@@ -209,6 +209,7 @@ fn topic_retention(found: FoundRetention) -> TopicRetention {
         retention_bytes: found.retention_bytes.map(ByteCount::get),
         retention_bytes_floor: found.retention_bytes_floor,
         retention_records: found.retention_records,
+        unreadable: found.unreadable,
         partitions: partitions.collect(),
     }
 }

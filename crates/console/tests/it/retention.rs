@@ -36,6 +36,7 @@ pub(crate) fn topic(name: &str, simulated: &[(String, String)]) -> TopicRetentio
         retention_bytes: None,
         retention_bytes_floor: false,
         retention_records: None,
+        unreadable: Vec::new(),
         partitions: vec![PartitionRetention::new(
             PartitionIndex::new(3),
             Offset::new(4),
@@ -56,7 +57,7 @@ async fn the_oldest_segment_tells_why_it_is_there() {
             r#"{"topic":"orders","now":"2023-11-14T22:23:20Z","checked_at":null,"#,
             r#""next_check_at":"2023-11-14T22:23:21Z","check_interval_ms":300000,"#,
             r#""cleanup_policy":"delete","retention_ms":5000,"retention_bytes":null,"#,
-            r#""retention_bytes_floor":false,"retention_records":null,"partitions":[{"#,
+            r#""retention_bytes_floor":false,"retention_records":null,"unreadable":[],"partitions":[{"#,
             r#""partition":3,"log_start_offset":4,"log_end_offset":20,"bytes":1400,"#,
             r#""segment_count":2,"due_bytes":700,"due_segments":1,"oldest":{"partition":3,"#,
             r#""name":"00000000000000000000.log","base_offset":0,"next_offset":10,"bytes":700,"#,

@@ -27,6 +27,7 @@ use crate::tables::{self, EpochRow};
 /// The settings of a log while its batches go where they were: nothing is decided by them.
 const SETTINGS: LogSettings = LogSettings {
     segment_bytes: ByteCount::new(u64::MAX),
+    segment_records: u64::MAX,
     segment_age: Duration::MAX,
     index_interval_bytes: ByteCount::kib(4),
     durability: Durability::Commit,

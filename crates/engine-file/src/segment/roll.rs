@@ -24,8 +24,10 @@ pub(super) fn must_roll(
     }
     let bytes = active.bytes + incoming.size().get();
     let age_ms = incoming.appended_at().millis_since(active.first_appended_at);
-    let last_relative = (incoming.next_offset() - active.base_offset).get() - 1;
+    let records = (incoming.next_offset() - active.base_offset).get();
+    let last_relative = records - 1;
     bytes > settings.segment_bytes.get()
+        || records.cast_unsigned() > settings.segment_records
         || Duration::from_millis(age_ms.max(0).cast_unsigned()) >= settings.segment_age
         || bytes > INDEX_FIELD_MAX
         || last_relative.cast_unsigned() > INDEX_FIELD_MAX
@@ -40,15 +42,17 @@ mod tests {
     use crate::segment::tests::batch;
 
     #[test]
-    fn size_age_and_the_width_of_the_indexes_close_a_segment() {
+    fn size_count_age_and_the_width_of_the_indexes_close_a_segment() {
         let settings = LogSettings {
             segment_bytes: ByteCount::new(1000),
+            segment_records: 20,
             segment_age: Duration::from_millis(500),
             index_interval_bytes: ByteCount::new(100),
             durability: Durability::Commit,
         };
         let unlimited = LogSettings {
             segment_bytes: ByteCount::new(u64::MAX),
+            segment_records: u64::MAX,
             segment_age: Duration::MAX,
             ..settings.clone()
         };
@@ -68,6 +72,8 @@ mod tests {
             (0, 0, 9000, &settings, false),
             (1000 - size, at - 9, 1200, &settings, false),
             (1001 - size, at - 9, 1200, &settings, true),
+            (1, at - 19, 1200, &settings, false),
+            (1, at - 20, 1200, &settings, true),
             (1, at - 9, 1499, &settings, false),
             (1, at - 9, 1500, &settings, true),
             (1, at - 9, 3, &settings, false),

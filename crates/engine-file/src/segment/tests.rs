@@ -55,6 +55,7 @@ fn partition(index: u32) -> PartitionId {
 fn settings() -> LogSettings {
     LogSettings {
         segment_bytes: ByteCount::new(1000),
+        segment_records: u64::MAX,
         segment_age: Duration::from_hours(1),
         index_interval_bytes: ByteCount::new(100),
         durability: Durability::Commit,

@@ -50,6 +50,7 @@ pub(crate) fn config() -> FileEngineConfig {
 pub(crate) fn settings(durability: Durability) -> LogSettings {
     LogSettings {
         segment_bytes: ByteCount::kib(6),
+        segment_records: u64::MAX,
         segment_age: Duration::MAX,
         index_interval_bytes: ByteCount::new(400),
         durability,

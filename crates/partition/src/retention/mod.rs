@@ -19,9 +19,9 @@ mod time;
 
 use strandline_model::{ByteCount, Offset, Timestamp};
 
-pub use clock::{JUMP_HELD_BACK, JUMP_MS_MIN, TrustedClock};
+pub use clock::{AHEAD_AT_START_MS_MIN, Disbelief, JUMP_HELD_BACK, JUMP_MS_MIN, TrustedClock};
 pub use reason::{Cause, Reason};
-pub use roll::segment_bytes;
+pub use roll::{segment_bytes, segment_records};
 pub use time::Sighting;
 
 use time::Times;
@@ -56,6 +56,9 @@ pub struct LogView<'a> {
     pub high_watermark: Offset,
     /// What was seen of it while its times lay in the future.
     pub sighting: Option<Sighting>,
+    /// The latest that any clock says, believed or not: what one of them may have dated rightly does
+    /// not lie in the future.
+    pub latest: Timestamp,
 }
 
 /// What a topic keeps.
@@ -116,7 +119,7 @@ pub fn choose(log: &LogView<'_>, policy: &Policy, now: Timestamp) -> Choice {
     let log_start = gone.checked_sub(1).map(|last| log.segments[last].next_offset);
     let all_go = gone == verdicts.len();
     let roll = log.segments.last().is_some_and(|last| {
-        last.is_active && (all_go || roll::is_overdue(last, policy, now, walk.times.last()))
+        last.is_active && (all_go || roll::is_overdue(last, policy, now, log.latest))
     });
     Choice { log_start: log_start.filter(|start| *start > log.log_start), roll, verdicts }
 }
@@ -164,7 +167,7 @@ impl<'a> Walk<'a> {
         }
         let is_blocked = !self.goes_on;
         self.goes_on = false;
-        let is_known = newest <= self.now;
+        let is_known = newest <= self.now.max(self.log.latest);
         let known_expiry = expires_at.filter(|_| is_known);
         self.free_at = self.free_at.zip(known_expiry).map(|(free, expires)| free.max(expires));
         let reason = match cause {

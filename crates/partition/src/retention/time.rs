@@ -26,9 +26,9 @@ pub struct Sighting {
 
 impl Sighting {
     /// What to remember of `log` beside what was remembered before: only a log with times in the
-    /// future needs it, and only until what was seen has gone. `now` is by the latest of all clocks:
-    /// what one of them may have dated rightly is not in the future.
-    pub fn of(log: &LogView<'_>, now: Timestamp) -> Option<Self> {
+    /// future needs it, and only until what was seen has gone.
+    pub fn of(log: &LogView<'_>) -> Option<Self> {
+        let now = log.latest;
         let first = log.segments.first()?;
         let end = log.segments.last()?.next_offset;
         // Seen in the future itself: the clock was set back since.
@@ -46,12 +46,11 @@ pub(super) struct Times {
     sighting: Option<Sighting>,
     /// The latest append so far.
     appended: Option<Timestamp>,
-    newest: Option<Timestamp>,
 }
 
 impl Times {
     pub(super) const fn new(sighting: Option<Sighting>) -> Self {
-        Self { sighting, appended: None, newest: None }
+        Self { sighting, appended: None }
     }
 
     /// When the newest record of `segment` is from, at the latest.
@@ -60,13 +59,6 @@ impl Times {
         self.appended = appended;
         let seen = self.sighting.filter(|seen| segment.next_offset <= seen.end).map(|seen| seen.at);
         let times = [segment.max_timestamp, appended, seen];
-        let newest = times.into_iter().flatten().min().unwrap_or(segment.last_appended_at);
-        self.newest = Some(newest);
-        newest
-    }
-
-    /// What [`newest`](Self::newest) said last.
-    pub(super) const fn last(&self) -> Option<Timestamp> {
-        self.newest
+        times.into_iter().flatten().min().unwrap_or(segment.last_appended_at)
     }
 }

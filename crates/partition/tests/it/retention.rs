@@ -4,7 +4,7 @@ mod properties;
 
 use strandline_model::{ByteCount, Offset, Timestamp};
 use strandline_partition::retention::{
-    Choice, LogView, Policy, Segment, Sighting, Verdict, choose, segment_bytes,
+    Choice, LogView, Policy, Segment, Sighting, Verdict, choose, segment_bytes, segment_records,
 };
 
 /// Nothing is limited.
@@ -57,6 +57,7 @@ fn view(segments: &[Segment]) -> LogView<'_> {
         log_start: segments.first().map_or(Offset::ZERO, |first| first.base_offset),
         high_watermark: segments.last().map_or(Offset::ZERO, |last| last.next_offset),
         sighting: None,
+        latest: at(0),
     }
 }
 
@@ -219,7 +220,7 @@ fn a_clock_that_was_far_ahead_pins_nothing_for_longer_than_the_limit() {
     let first = LogView { sighting: None, ..view(&segments) };
     let choice = choose(&first, &policy, at(5000));
     assert_eq!(told(&choice), "future_timestamp roll", "what comes now is not held up by it");
-    let sighting = Sighting::of(&first, at(5000));
+    let sighting = Sighting::of(&LogView { latest: at(5000), ..first });
     assert_eq!(sighting, Some(Sighting { at: at(5000), end: Offset::new(10) }));
 
     // The clock is right again, and records go on coming.
@@ -229,18 +230,54 @@ fn a_clock_that_was_far_ahead_pins_nothing_for_longer_than_the_limit() {
         Segment { is_active: true, ..segment(20, 5900) },
     ];
     let later = |now| {
-        let log = LogView { sighting, ..view(&segments) };
-        assert_eq!(Sighting::of(&log, at(now)), sighting, "remembered while it is there");
+        let log = LogView { sighting, latest: at(now), ..view(&segments) };
+        assert_eq!(Sighting::of(&log), sighting, "remembered while it is there");
         choose(&log, &policy, at(now)).going()
     };
     assert_eq!([later(6000), later(6001)], [0, 1]);
     let rest = view(&segments[1..]);
-    assert_eq!(Sighting::of(&LogView { sighting, ..rest }, at(6001)), None);
+    assert_eq!(Sighting::of(&LogView { sighting, latest: at(6001), ..rest }), None);
     assert_eq!(choose(&rest, &policy, at(6801)).going(), 1);
     // Seen in the future itself, before the clock was set back.
     let seen = Some(Sighting { at: ahead, end: Offset::new(10) });
-    let log = LogView { sighting: seen, ..view(&segments) };
-    assert_eq!(Sighting::of(&log, at(5950)), Some(Sighting { at: at(5950), end: Offset::new(30) }));
+    let log = LogView { sighting: seen, latest: at(5950), ..view(&segments) };
+    assert_eq!(Sighting::of(&log), Some(Sighting { at: at(5950), end: Offset::new(30) }));
+}
+
+#[test]
+fn what_another_clock_dates_rightly_is_no_date_in_the_future() {
+    // The wall clock jumped ahead and is not believed; records are dated by it.
+    let segments = [segment(0, 2000), Segment { is_active: true, ..segment(10, 90_000) }];
+    let log = LogView { latest: at(90_000), ..view(&segments) };
+    assert_eq!(Sighting::of(&log), None);
+    let choice = choose(&log, &millis(1000), at(3001));
+    assert_eq!(
+        told(&choice),
+        "-retention.ms not_expired@91001",
+        "and no pass closes what comes in"
+    );
+    let dated = Segment { max_timestamp: Some(at(2_000_000)), ..segment(10, 2_000_000) };
+    let segments = [segment(0, 2000), Segment { is_active: true, ..dated }];
+    let log = LogView { latest: at(90_000), ..view(&segments) };
+    assert_eq!(
+        told(&choose(&log, &millis(1000), at(2500))),
+        "not_expired@3001 future_timestamp roll"
+    );
+}
+
+#[test]
+fn a_count_makes_segments_smaller_too() {
+    let compact = Policy { deletes: false, compacts: true, ..records(80_000) };
+    // (policy, records in a segment)
+    let rows = [
+        (UNLIMITED, u64::MAX),
+        (records(80_000), 10_000),
+        (records(10), 1000),
+        (compact, u64::MAX),
+    ];
+    for (policy, expected) in rows {
+        assert_eq!(segment_records(&policy), expected, "{policy:?}");
+    }
 }
 
 #[test]
@@ -275,5 +312,5 @@ fn a_size_limit_below_the_segment_size_makes_segments_smaller() {
 fn an_empty_log_has_nothing_to_decide() {
     let choice = choose(&view(&[]), &millis(0), at(9000));
     assert_eq!(choice, Choice { log_start: None, roll: false, verdicts: Vec::new() });
-    assert_eq!(Sighting::of(&view(&[]), at(9000)), None);
+    assert_eq!(Sighting::of(&LogView { latest: at(9000), ..view(&[]) }), None);
 }

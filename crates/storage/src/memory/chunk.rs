@@ -256,7 +256,9 @@ impl Chunk {
 
     fn has_room(&self, batches: &SealedBatches, settings: &LogSettings) -> bool {
         let age_ms = batches.appended_at().millis_since(self.first_appended_at);
+        let records = (batches.next_offset() - self.base_offset()).get().cast_unsigned();
         self.size + batches.size().get() <= settings.segment_bytes.get()
+            && (self.batches.is_empty() || records <= settings.segment_records)
             && Duration::from_millis(age_ms.max(0).cast_unsigned()) < settings.segment_age
             && self.batches.len() < CHUNK_BATCHES_MAX
     }

@@ -32,6 +32,7 @@ fn engine(options: MemoryOptions) -> MemoryEngine {
 async fn open(engine: &MemoryEngine) -> Opened {
     let settings = LogSettings {
         segment_bytes: ByteCount::kib(16),
+        segment_records: u64::MAX,
         segment_age: Duration::from_hours(1),
         index_interval_bytes: ByteCount::kib(4),
         durability: Durability::Commit,
@@ -153,6 +154,7 @@ async fn a_chunk_holds_a_bounded_number_of_batches() {
     let log = open(&engine).await.log;
     let huge = LogSettings {
         segment_bytes: ByteCount::gib(1),
+        segment_records: u64::MAX,
         segment_age: Duration::MAX,
         index_interval_bytes: ByteCount::kib(4),
         durability: Durability::Never,

@@ -76,6 +76,19 @@ pub async fn a_chunk_is_closed_before_it_grows_past_its_size(factory: &mut impl 
     assert!(chunks.iter().all(|chunk| chunk.bytes <= segment_bytes), "{chunks:?}");
 }
 
+/// A chunk is closed before it would span more offsets than the settings say; an append alone may.
+pub async fn a_chunk_is_closed_before_it_holds_too_many_records(factory: &mut impl Factory) {
+    let subject = Subject::open(&factory.make().await, 0).await;
+    subject.log.configure(LogSettings { segment_records: 5, ..settings() });
+    let mut appended = Vec::new();
+    for records in [3, 2, 1, 4, 9, 1] {
+        appended.push(subject.append(TestBatch::of(records)).await);
+    }
+    let chunks = subject.assert_chunks(&appended);
+    let begins = chunks.iter().map(|chunk| chunk.base_offset.get()).collect::<Vec<_>>();
+    assert_eq!(begins, [0, 5, 10, 19]);
+}
+
 /// A chunk is closed when its first append is older than the segment age, by the broker's clock.
 pub async fn a_chunk_is_closed_when_it_is_old(factory: &mut impl Factory) {
     let subject = Subject::open(&factory.make().await, 0).await;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use strandline_model::PartitionId;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::Engine;
 use crate::{CommitLog, ErrorKind, Lost, StorageError};
@@ -27,6 +27,14 @@ use gate::Gate;
 pub struct Faults {
     plan: Arc<Mutex<Plan>>,
     held: Arc<watch::Sender<bool>>,
+    paused: Arc<Paused>,
+}
+
+/// A trim that waits for the test.
+#[derive(Debug, Default)]
+struct Paused {
+    reached: Notify,
+    resume: Notify,
 }
 
 /// What happens to a submit.
@@ -50,6 +58,10 @@ pub enum TrimFault {
     Fail(ErrorKind),
     /// It never comes to an end.
     Hang,
+    /// It panics.
+    Panic,
+    /// It waits until the test lets it go on, and works then.
+    Pause,
 }
 
 /// What happens to a step of removal.
@@ -81,6 +93,7 @@ struct Plan {
     /// Logs that are told to be lost.
     lost: Vec<Lost>,
     rewrites: Schedule<TrimFault>,
+    chunks: Schedule<()>,
     /// Metadata commits that were asked for.
     commits_asked: usize,
     gates: Vec<Arc<Gate>>,
@@ -145,6 +158,21 @@ impl Faults {
     /// Lets the rewrite after the next `skip` ones fail before it begins, whichever log it is of.
     pub fn on_rewrite(&self, skip: usize, fault: TrimFault) {
         self.plan.lock().rewrites.add(skip, fault);
+    }
+
+    /// Waits until a trim is paused.
+    pub async fn trim_paused(&self) {
+        self.paused.reached.notified().await;
+    }
+
+    /// Lets a paused trim go on.
+    pub fn resume_trim(&self) {
+        self.paused.resume.notify_one();
+    }
+
+    /// Lets the look at chunks after the next `skip` ones panic, whichever log it is at.
+    pub fn on_chunks_panic(&self, skip: usize) {
+        self.plan.lock().chunks.add(skip, ());
     }
 
     /// How many metadata commits were asked for so far.

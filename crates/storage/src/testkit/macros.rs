@@ -26,6 +26,7 @@ macro_rules! conformance_tests {
         }
         $crate::conformance_tests! { @group $factory, chunk:
             a_chunk_is_closed_before_it_grows_past_its_size
+            a_chunk_is_closed_before_it_holds_too_many_records
             a_chunk_is_closed_when_it_is_old
             a_chunk_knows_when_it_was_appended_to
             roll_closes_the_active_chunk

@@ -24,6 +24,7 @@ pub const fn partition(index: u32) -> PartitionId {
 pub const fn settings() -> LogSettings {
     LogSettings {
         segment_bytes: ByteCount::mib(1),
+        segment_records: u64::MAX,
         segment_age: Duration::MAX,
         index_interval_bytes: ByteCount::new(512),
         durability: Durability::Commit,

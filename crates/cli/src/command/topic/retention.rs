@@ -178,6 +178,13 @@ fn summary(topic: &Value, simulated: &[String]) -> String {
     if let Some(next) = between(&topic["now"], &topic["next_check_at"]) {
         text += &format!(", the next time in {next}");
     }
+    let unreadable = topic["unreadable"].as_array().map_or(&[][..], Vec::as_slice);
+    for key in unreadable {
+        text += &format!(
+            "\n{}: a value is kept that this broker can't read; nothing goes by it until it is set anew",
+            word(key)
+        );
+    }
     if !simulated.is_empty() {
         let sum = |key: &str| {
             let partitions = topic["partitions"].as_array().map_or(&[][..], Vec::as_slice);
@@ -296,6 +303,15 @@ mod tests {
         assert_eq!(summary(&topic(), &[]), limits);
         let change =
             "if retention.ms=3d were set, 300 bytes in 1 segment would go at the next check";
+        let mut held = topic();
+        held["unreadable"] = serde_json::json!(["retention.ms"]);
+        assert_eq!(
+            summary(&held, &[]),
+            format!(
+                "{limits}\nretention.ms: a value is kept that this broker can't read; nothing goes by \
+                 it until it is set anew"
+            )
+        );
         assert_eq!(
             summary(&topic(), &["retention.ms=3d".to_owned()]),
             format!("{limits}\n{change}")

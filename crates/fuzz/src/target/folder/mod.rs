@@ -100,6 +100,7 @@ fn partition(index: u32) -> PartitionId {
 async fn open(engine: &FileEngine, id: PartitionId) -> Result<Opened, StorageError> {
     let settings = LogSettings {
         segment_bytes: ByteCount::mib(1),
+        segment_records: u64::MAX,
         segment_age: Duration::from_hours(1),
         index_interval_bytes: ByteCount::new(1),
         durability: Durability::Commit,

@@ -24,6 +24,7 @@ impl AnyLog {
             log_start: self.log_start,
             high_watermark: self.high_watermark,
             sighting: self.sighting,
+            latest: at(0),
         }
     }
 
@@ -268,7 +269,7 @@ proptest! {
     fn nothing_is_pinned_by_its_times(log in any_log(), limit in 0..12_000_u64, now in 0..30_000_i64) {
         let policy = Policy { millis: Some(limit), ..super::UNLIMITED };
         let mut log = AnyLog { high_watermark: log.end(), sighting: None, ..log };
-        log.sighting = Sighting::of(&log.view(), at(now));
+        log.sighting = Sighting::of(&LogView { latest: at(now), ..log.view() });
         let later = at(now).plus_millis(i64::try_from(limit).unwrap() + 1);
         prop_assert_eq!(choose(&log.view(), &policy, later).going(), log.segments.len());
     }

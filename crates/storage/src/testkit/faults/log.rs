@@ -30,6 +30,21 @@ impl FaultyLog {
         }
     }
 
+    /// What was planned for a change, before it is made.
+    async fn meet(&self, planned: Option<TrimFault>) -> Result<(), StorageError> {
+        match planned {
+            None => Ok(()),
+            Some(TrimFault::Fail(kind)) => Err(injected(kind)),
+            Some(TrimFault::Hang) => std::future::pending().await,
+            Some(TrimFault::Pause) => {
+                self.faults.paused.reached.notify_one();
+                self.faults.paused.resume.notified().await;
+                Ok(())
+            }
+            Some(TrimFault::Panic) => panic!("injected by a test"),
+        }
+    }
+
     /// Takes the append's ticket to the grave.
     fn die(&self) -> Ticket {
         let error = injected(ErrorKind::Unavailable);
@@ -120,17 +135,15 @@ impl CommitLog for FaultyLog {
                 return Err(StorageError::new(ErrorKind::Invalid, "log_start is not durable"));
             }
             let planned = self.faults.plan.lock().trims.next();
-            match planned {
-                None => {}
-                Some(TrimFault::Fail(kind)) => return Err(injected(kind)),
-                Some(TrimFault::Hang) => std::future::pending().await,
-            }
+            self.meet(planned).await?;
             self.inner.trim(log_start).await?;
             Ok(self.bounds())
         })
     }
 
     fn chunks(&self) -> Vec<ChunkInfo> {
+        let planned = self.faults.plan.lock().chunks.next();
+        assert!(planned.is_none(), "injected by a test");
         self.inner.chunks()
     }
 
@@ -163,11 +176,7 @@ impl CommitLog for FaultyLog {
         Box::pin(async move {
             self.check_alive()?;
             let planned = self.faults.plan.lock().rewrites.next();
-            match planned {
-                None => {}
-                Some(TrimFault::Fail(kind)) => return Err(injected(kind)),
-                Some(TrimFault::Hang) => std::future::pending().await,
-            }
+            self.meet(planned).await?;
             self.inner.rewrite(first, last).await
         })
     }
