@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from broker import BINARY, Strandline
 from clients import API_VERSIONS, QUIET, Record, admin, consume, create_topic, delete_topic, produce, topic_names
+from command import done
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 from deadline import wait_until
@@ -44,6 +45,41 @@ def test_health_and_metrics(broker: Strandline, topic: str) -> None:
     status, metrics = get(broker, "/metrics")
     assert status == 200 and re.search(r"^kafka_server_brokertopicmetrics_messagesin\w*(\{.*\})? \d+", metrics, re.MULTILINE)
     assert get(broker, "/no-such-page")[0] == 404
+
+
+def is_served(broker: Strandline, source: str, kept: list[socket.socket]) -> bool:
+    """Whether one more connection from this address is served; it stays open if it is."""
+    connection = socket.create_connection(("127.0.0.1", broker.port), timeout=10, source_address=(source, 0))
+    try:
+        connection.sendall(API_VERSIONS)
+        if connection.recv(1):
+            kept.append(connection)
+            return True
+    except ConnectionError:
+        pass
+    connection.close()
+    return False
+
+
+def test_connections_are_limited_by_address_and_limits_change_at_once(make_broker: Make) -> None:
+    overrides = "127.0.0.1:100,127.0.0.4:1"
+    broker = make_broker(max_connections_per_ip=2, max_connections_per_ip_overrides=overrides).start()
+    kept: list[socket.socket] = []
+    for source, most in (("127.0.0.2", 2), ("127.0.0.3", 2), ("127.0.0.4", 1)):
+        assert [is_served(broker, source, kept) for _ in range(most + 1)] == [True] * most + [False]
+    done("config", "set", "broker:1", "max.connections.per.ip=3", broker=broker)
+    assert [is_served(broker, "127.0.0.2", kept) for _ in range(2)] == [True, False]
+    for connection in kept:
+        connection.close()
+    wait_until("places are given back", lambda: is_served(broker, "127.0.0.4", kept))
+    # Of all together; none of those that are there is closed.
+    done("config", "set", "cluster", "max.connections=1", broker=broker)
+    assert not is_served(broker, "127.0.0.5", kept)
+    kept[-1].sendall(API_VERSIONS)
+    assert kept[-1].recv(1)
+    kept[-1].close()
+    wait_until("a place is given back", lambda: is_served(broker, "127.0.0.5", kept))
+    kept[-1].close()
 
 
 def test_who_speaks_another_protocol_is_told_of(make_broker: Make) -> None:

@@ -234,6 +234,11 @@ impl Broker {
         self.settings.broker().node_id
     }
 
+    /// The broker's configuration as it is now: some of it changes while the broker runs.
+    pub fn config(&self) -> Arc<BrokerConfig> {
+        self.settings.broker()
+    }
+
     /// What is counted.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics

@@ -185,7 +185,7 @@ pub(crate) fn alter_configs(error: &AlterError) -> ErrorCode {
             | DynamicError::Invalid(_)
             | DynamicError::PerBroker(_)
             | DynamicError::Conflict(_)
-            | DynamicError::ThreadCount(_),
+            | DynamicError::Change(_),
         )
         | AlterError::ClientMetrics(ClientMetricsError::Interval(_))
         | AlterError::UnknownClientMetrics(_)

@@ -129,7 +129,7 @@ impl SettingsSource {
     ) -> Result<(BrokerLayers, BrokerConfig), DynamicError> {
         let now = self.now.load();
         let (layers, config) = now.layers.with_dynamic(layer, texts)?;
-        now.layers.check_thread_counts(&layers)?;
+        now.layers.check_change(&layers)?;
         Ok((layers, config))
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use strandline_wire::{Api, Request};
 
@@ -10,6 +10,9 @@ use crate::broker::{Broker, Outcome, PATIENCE};
 use crate::rule::{RULES, Rule};
 use crate::socket::Reply;
 use crate::tree::Fields;
+
+/// How long Kafka's brokers may take to learn of a change.
+const SETTLED: Duration = Duration::from_secs(5);
 
 /// Both brokers, and what was found so far.
 #[derive(Debug)]
@@ -58,6 +61,27 @@ impl Run {
         request: impl Fn(&Broker) -> R,
     ) {
         self.inspect(name, api, PATIENCE, request, |_, _, _| {});
+    }
+
+    /// The same of what only reads, after a change: asked again for a while as long as the answers
+    /// differ, because Kafka's brokers learn of changes behind the answers.
+    pub(crate) fn settled<R: Request>(
+        &mut self,
+        name: &str,
+        api: Api,
+        request: impl Fn(&Broker) -> R,
+    ) {
+        let deadline = Instant::now() + SETTLED;
+        let before = (self.cases, self.fields, self.used, self.differences.len());
+        loop {
+            self.case(name, api, &request);
+            if self.differences.len() == before.3 || Instant::now() > deadline {
+                return;
+            }
+            (self.cases, self.fields, self.used) = (before.0, before.1, before.2);
+            self.differences.truncate(before.3);
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// The same, with a look at each answer.

@@ -12,9 +12,9 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -31,6 +31,7 @@ use crate::end::End;
 use crate::inbox::{Inbox, Progress};
 use crate::owed::{Owed, TURN_TIME};
 use crate::pace::Pace;
+use crate::places::Places;
 use crate::pool::Pool;
 use crate::refusal::Refusals;
 use crate::send::Outbox;
@@ -56,7 +57,7 @@ pub(crate) struct Context {
     /// Permits for heavy requests: see [`strandline_model::Limits::heavy_requests_max`].
     pub(crate) heavy: Semaphore,
     pub(crate) owed: Owed,
-    pub(crate) connections: AtomicUsize,
+    pub(crate) places: Arc<Places>,
     pub(crate) refusals: Refusals,
     /// Connections finish what they have, then close.
     pub(crate) stop: CancellationToken,
@@ -78,7 +79,7 @@ impl Context {
             ),
             owed: Owed::new(config.limits.reply_bytes_owed_max),
             heavy: Semaphore::new(config.limits.heavy_requests_max),
-            connections: AtomicUsize::new(0),
+            places: Arc::default(),
             refusals: Refusals::default(),
             stop: CancellationToken::new(),
             cut: CancellationToken::new(),
@@ -106,27 +107,10 @@ impl Context {
     }
 }
 
-/// A connection that counts, until it is dropped: also by a panic, or with the worker.
-struct Counted<'a>(&'a AtomicUsize);
-
-impl<'a> Counted<'a> {
-    fn new(count: &'a AtomicUsize) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(count)
-    }
-}
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// Serves a connection to its end.
 pub(crate) async fn serve(accepted: Accepted, context: &Context, pool: Arc<Pool>) {
-    let remote = accepted.remote;
-    let _counted = Counted::new(&context.connections);
-    let end = match Served::new(accepted, context, pool) {
+    let Accepted { stream, remote, place: _place } = accepted;
+    let end = match Served::new(stream, remote, context, pool) {
         Ok(mut served) => {
             let end = served.run().await;
             if end.as_ref().is_err_and(End::is_refusal) {
@@ -166,8 +150,12 @@ struct Served<'a> {
 }
 
 impl<'a> Served<'a> {
-    fn new(accepted: Accepted, context: &'a Context, pool: Arc<Pool>) -> io::Result<Self> {
-        let Accepted { stream, remote } = accepted;
+    fn new(
+        stream: std::net::TcpStream,
+        remote: SocketAddr,
+        context: &'a Context,
+        pool: Arc<Pool>,
+    ) -> io::Result<Self> {
         tune(&stream, remote)?;
         let peer = Peer { remote, local: stream.local_addr()? };
         Ok(Self {
@@ -450,7 +438,7 @@ async fn first(pending: &mut VecDeque<PendingReply>) -> Result<Reply, EncodeErro
     }
 }
 
-fn tune(stream: &std::net::TcpStream, remote: std::net::SocketAddr) -> io::Result<()> {
+fn tune(stream: &std::net::TcpStream, remote: SocketAddr) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)?;
     let socket = socket2::SockRef::from(stream);
@@ -463,20 +451,4 @@ fn tune(stream: &std::net::TcpStream, remote: std::net::SocketAddr) -> io::Resul
         tracing::debug!(%error, "loopback connection keeps the default congestion control");
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_panic_ends_the_count_too() {
-        let count = AtomicUsize::new(0);
-        let panicked = std::panic::catch_unwind(|| {
-            let _counted = Counted::new(&count);
-            assert_eq!(count.load(Ordering::Relaxed), 0, "it counts");
-        });
-        assert!(panicked.is_err());
-        assert_eq!(count.load(Ordering::Relaxed), 0);
-    }
 }

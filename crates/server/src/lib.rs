@@ -18,6 +18,7 @@ mod inbox;
 mod listener;
 mod owed;
 mod pace;
+mod places;
 mod pool;
 mod refusal;
 mod send;

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use strandline_broker::Broker;
@@ -12,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connection::Context;
 use crate::listener::Bound;
+use crate::places::Full;
 use crate::worker::{Accepted, Worker};
 
 /// Pause after an accept failed for want of descriptors or memory: some connection must close first.
@@ -29,8 +29,6 @@ pub struct ServerConfig {
     pub request_bytes_max: strandline_model::ByteCount,
     /// A connection without requests for so long is closed (`connections.max.idle.ms`).
     pub idle_max: Option<Duration>,
-    /// Connections at a time (`max.connections`). Reached: new ones are closed at once.
-    pub connections_max: usize,
     /// The bounds.
     pub limits: Limits,
 }
@@ -72,7 +70,7 @@ impl Server {
 
     /// Connections that are open now.
     pub fn connection_count(&self) -> usize {
-        self.context.connections.load(Ordering::Relaxed)
+        self.context.places.count()
     }
 
     /// Stops accepting, and lets every connection finish the requests that it has; those that have
@@ -84,7 +82,7 @@ impl Server {
         if tokio::time::timeout(limit, &mut closed).await.is_ok() {
             return Drained { cut: 0, stuck: false };
         }
-        let cut = context.connections.load(Ordering::Relaxed);
+        let cut = context.places.count();
         context.cut.cancel();
         let stuck = tokio::time::timeout(CUT_TIME, closed).await.is_err();
         Drained { cut, stuck }
@@ -140,14 +138,18 @@ async fn next_connection(listener: &TcpListener, context: &Context) -> Accepted 
     loop {
         match listener.accept().await {
             Ok((stream, remote)) => {
-                if context.connections.load(Ordering::Relaxed) >= context.config.connections_max {
-                    if let Some(more) = context.refusals.admit() {
-                        tracing::warn!(%remote, more, "connection refused: max.connections is reached");
+                let config = context.broker.config();
+                let place = match context.places.take(remote.ip(), &config.connection_limits) {
+                    Ok(place) => place,
+                    Err(Full(limit)) => {
+                        if let Some(more) = context.refusals.admit() {
+                            tracing::warn!(%remote, limit, more, "connection refused: its limit is reached");
+                        }
+                        continue;
                     }
-                    continue;
-                }
+                };
                 match stream.into_std() {
-                    Ok(stream) => return Accepted { stream, remote },
+                    Ok(stream) => return Accepted { stream, remote, place },
                     Err(error) => tracing::debug!(%remote, %error, "connection was lost at once"),
                 }
             }

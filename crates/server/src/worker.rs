@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::connection::{Context, serve};
+use crate::places::Place;
 use crate::pool::Pool;
 
 /// Connections that wait for a worker to take them. Reached: accepting waits.
@@ -24,6 +25,8 @@ const BLOCKING_THREADS_MAX: usize = 4;
 pub(crate) struct Accepted {
     pub(crate) stream: StdTcpStream,
     pub(crate) remote: SocketAddr,
+    /// Given back when the connection ends.
+    pub(crate) place: Place,
 }
 
 /// A worker thread.

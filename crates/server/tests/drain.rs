@@ -42,7 +42,6 @@ async fn start() -> (Server, SocketAddr) {
         workers: 1,
         request_bytes_max,
         idle_max: None,
-        connections_max: 10,
         limits: Limits::production(),
     };
     (Server::start(vec![bound], broker, config).expect("a thread starts"), address)

@@ -276,7 +276,6 @@ fn server_config(plan: &Plan) -> ServerConfig {
         workers: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
         request_bytes_max: plan.config.socket_request_max_bytes,
         idle_max: plan.config.connections_max_idle_ms.map(Duration::from_millis),
-        connections_max: plan.config.max_connections as usize,
         limits: Limits::production(),
     }
 }

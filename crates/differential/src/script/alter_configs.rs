@@ -64,10 +64,9 @@ fn alter(run: &mut Run, api: Api, kind: i8, name: &str, ops: &[Op<'_>]) {
 }
 
 fn look(run: &mut Run, kind: i8, name: &str, keys: &[&str]) {
-    // Kafka's brokers learn of a change after its answer; only then do they tell of it.
-    std::thread::sleep(std::time::Duration::from_millis(60));
     let api = newest(ApiKey::DescribeConfigs);
-    run.case(&format!("{kind} {name:?} {keys:?} afterwards"), api, |_| describe_configs::Request {
+    let case = format!("{kind} {name:?} {keys:?} afterwards");
+    run.settled(&case, api, |_| describe_configs::Request {
         resources: vec![describe_configs::DescribeConfigsResource {
             resource_type: kind,
             resource_name: text(name),

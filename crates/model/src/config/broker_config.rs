@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use super::connection_limits::ConnectionLimits;
 use super::fsync::FsyncPolicy;
 use super::key::Effect;
 use super::listener::{Listener, SecurityProtocol};
@@ -44,8 +45,8 @@ pub struct BrokerConfig {
     pub socket_request_max_bytes: ByteCount,
     /// `socket.listen.backlog.size`.
     pub socket_listen_backlog_size: u32,
-    /// `max.connections`.
-    pub max_connections: u32,
+    /// `max.connections`, `max.connections.per.ip` and its overrides.
+    pub connection_limits: ConnectionLimits,
     /// `connections.max.idle.ms`; `None` lets connections idle for ever.
     pub connections_max_idle_ms: Option<u64>,
     /// `fetch.max.bytes`.
@@ -139,7 +140,7 @@ impl BrokerLayers {
             delete_topic_enable: read.boolean("delete.topic.enable"),
             socket_request_max_bytes: read.bytes("socket.request.max.bytes"),
             socket_listen_backlog_size: read.count("socket.listen.backlog.size"),
-            max_connections: read.count("max.connections"),
+            connection_limits: ConnectionLimits::read(&read)?,
             connections_max_idle_ms: read.limit("connections.max.idle.ms"),
             fetch_max_bytes: read.bytes("fetch.max.bytes"),
             max_incremental_fetch_session_cache_slots: read

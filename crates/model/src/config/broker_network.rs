@@ -9,7 +9,8 @@ pub(super) const KEYS: &[ConfigKey] = &[
         .at_least(0)
         .doc("The id of this broker, in Metadata and in every log that names it."),
     int("broker.id", "-1").ignored(reason::OLD_NAME).doc("The name of `node.id` before Kafka 3.3."),
-    string("broker.rack", UNSET).ignored(reason::RACK).doc("The rack of this broker."),
+    string("broker.rack", UNSET)
+        .doc("The rack of this broker, as clients are told it that look for a broker near them."),
     // Kafka's default is every address; ours is this machine, since anybody may read and write.
     list("listeners", "PLAINTEXT://localhost:9092").not_empty().doc(
         "Where Kafka clients connect: `PLAINTEXT://host:port`, several with commas. \
@@ -73,16 +74,18 @@ pub(super) const KEYS: &[ConfigKey] = &[
         .doc("Connections that may wait to be accepted."),
     int("max.connections", INT_MAX)
         .at_least(0)
+        .cluster_wide()
         .doc("Connections of the whole broker; above it new ones are closed."),
     int("max.connections.per.ip", INT_MAX)
         .at_least(0)
         .cluster_wide()
-        .ignored(reason::CONNECTION_LIMITS)
         .doc("Connections from one address; above it new ones are closed."),
     string("max.connections.per.ip.overrides", "")
         .cluster_wide()
-        .ignored(reason::CONNECTION_LIMITS)
-        .doc("Other limits for single addresses: `host:count`, several with commas."),
+        .doc(
+            "Other limits for single addresses: `address:count`, several with commas. Names of \
+             hosts are not looked up.",
+        ),
     int("max.connection.creation.rate", INT_MAX)
         .at_least(0)
         .cluster_wide()

@@ -38,8 +38,8 @@ pub enum DynamicError {
     PerBroker(Vec<String>),
     /// Values that are good by themselves and not together.
     Conflict(BrokerConfigError),
-    /// A count of threads that is too far from what runs, with the reason.
-    ThreadCount(String),
+    /// Values that a broker may start with and not change to while it runs, with the reason.
+    Change(String),
 }
 
 impl fmt::Display for DynamicError {
@@ -64,7 +64,7 @@ impl fmt::Display for DynamicError {
             ),
             Self::Conflict(error) => error.fmt(f),
             // Kafka puts the text of one exception into another.
-            Self::ThreadCount(why) => write!(
+            Self::Change(why) => write!(
                 f,
                 "Invalid value org.apache.kafka.common.config.ConfigException: {why} for \
                  configuration Invalid dynamic configuration"

@@ -20,7 +20,6 @@ pub(super) const OLD_KAFKA: &str = "Kafka itself dropped it in 4.0";
 pub(super) const PURGATORY: &str = "waiting requests are woken, never searched";
 pub(super) const QUORUM: &str = "there is no controller quorum";
 pub(super) const QUOTAS: &str = "quotas are not served yet";
-pub(super) const RACK: &str = "racks are not served yet";
 pub(super) const REMOVAL: &str = "a dropped segment goes when its last reader is done";
 pub(super) const REPLICATION: &str = "one broker leads every partition";
 pub(super) const SHARE_GROUPS: &str = "share groups are not served yet";

@@ -43,7 +43,6 @@ async fn main() {
             workers: 2,
             request_bytes_max,
             idle_max: None,
-            connections_max: 15_000,
             limits: Limits::production(),
         },
     )

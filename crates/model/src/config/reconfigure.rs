@@ -1,6 +1,7 @@
-//! How far a dynamic count of threads may go from what runs (KIP-226): from half of it to double.
+//! What a broker that runs does not change to, though it might have started with it (KIP-226): counts
+//! of threads below half or above double of what runs, and no connections at all.
 //!
-//! The counts have no effect here. They are bounded all the same: a tool that raises a count step
+//! Counts of threads have no effect here. They are bounded all the same: a tool that raises one step
 //! by step, and relies on being told, meets what it meets at Kafka.
 
 use super::broker_key;
@@ -23,16 +24,23 @@ const COUNTS: [&str; 10] = [
 ];
 /// The one with words of its own, and the only one that may be zero by itself.
 const CLEANER: &str = "log.cleaner.threads";
+/// Limits of connections that shut everybody out at zero.
+const LIMITS: [&str; 2] = ["max.connections", "max.connection.creation.rate"];
 
 impl BrokerLayers {
-    /// Whether the counts of threads in `after` lie near enough to those in effect.
-    pub fn check_thread_counts(&self, after: &Self) -> Result<(), DynamicError> {
+    /// Whether a broker that runs with these layers may change to `after`.
+    pub fn check_change(&self, after: &Self) -> Result<(), DynamicError> {
         for name in COUNTS {
             let (Some(current), Some(wanted)) = (self.count(name), after.count(name)) else {
                 continue;
             };
             if let Some(why) = out_of_bounds(name, current, wanted) {
-                return Err(DynamicError::ThreadCount(why));
+                return Err(DynamicError::Change(why));
+            }
+        }
+        for name in LIMITS {
+            if after.count(name) == Some(0) && self.count(name) != Some(0) {
+                return Err(DynamicError::Change(format!("Invalid {name} 0")));
             }
         }
         Ok(())
@@ -93,7 +101,7 @@ mod tests {
         let texts = BTreeMap::from([(name.to_owned(), count.to_string())]);
         let (after, _) =
             from.with_dynamic(DynamicLayer::Broker, &texts).map_err(|error| error.to_string())?;
-        from.check_thread_counts(&after).map_err(|error| error.to_string())?;
+        from.check_change(&after).map_err(|error| error.to_string())?;
         Ok(after)
     }
 
@@ -129,6 +137,8 @@ mod tests {
                 3,
                 "Log cleaner threads cannot be increased to more than double the current value 1",
             ),
+            ("max.connections", 0, "Invalid max.connections 0"),
+            ("max.connection.creation.rate", 0, "Invalid max.connection.creation.rate 0"),
         ] {
             let words = format!(
                 "Invalid value org.apache.kafka.common.config.ConfigException: {why} for \
@@ -147,10 +157,10 @@ mod tests {
         let far = set(&doubled, "num.io.threads", 80).expect("double of what runs");
         let (after, _) =
             far.with_dynamic(DynamicLayer::Broker, &BTreeMap::new()).expect("good by itself");
-        far.check_thread_counts(&after).expect_err("20 is less than half of 80");
+        far.check_change(&after).expect_err("20 is less than half of 80");
         // Below the broker's own a value for all brokers changes nothing, whatever it is.
         let hidden = BTreeMap::from([("num.io.threads".to_owned(), "1000".to_owned())]);
         let (after, _) = far.with_dynamic(DynamicLayer::Default, &hidden).expect("good");
-        far.check_thread_counts(&after).expect("what runs stays");
+        far.check_change(&after).expect("what runs stays");
     }
 }
