@@ -1,8 +1,14 @@
 """The binary's own commands, as a person or a script runs them: output, errors, exit codes."""
 
+import fcntl
 import json
+import os
+import pty
+import select
 import signal
+import struct
 import subprocess
+import termios
 from collections.abc import Callable
 from pathlib import Path
 
@@ -45,6 +51,31 @@ def test_who_waits_at_the_end_is_told_so(broker: Broker, topic: str) -> None:
     # Neither who reads up to an end nor who wants no words hears of it.
     for quiet in (["-o", "start:end"], ["-o", "start", "-n", "4", "-q"]):
         assert "waiting" not in strandline("consume", topic, *quiet, broker=broker).stderr
+
+
+def test_who_watches_sees_how_far_long_work_is(broker: Broker, topic: str) -> None:
+    """A count on the terminal while the data goes elsewhere, and off it again."""
+    for words, feed, wanted in (
+        (["produce", topic], b"one\ntwo\n", "produced 2 "),
+        (["consume", topic, "-o", "start", "-n", "3", "-f", "value"], b"", " 2/3 "),
+    ):
+        master, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+        command = [str(BINARY), "-b", broker.bootstrap, *words]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=terminal) as process:
+            os.close(terminal)
+            process.stdin.write(feed)
+            process.stdin.flush()
+            shown = ""
+            while wanted not in shown:
+                assert select.select([master], [], [], 30)[0], f"{wanted!r} is not in {shown!r}"
+                shown += os.read(master, 4096).decode()
+            if words[0] == "consume":
+                produce(broker.bootstrap, topic, [Record(b"three")])
+            out, _ = process.communicate(timeout=30)
+        os.close(master)
+        assert process.returncode == 0
+        assert out == (b"" if words[0] == "produce" else b"one\ntwo\nthree\n")
 
 
 def test_json_goes_round_byte_for_byte(broker: Broker, topic_name: str) -> None:

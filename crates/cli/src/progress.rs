@@ -33,9 +33,36 @@ impl Progress {
         Self(bar)
     }
 
+    /// A count beside a command whose stdout is data, of so many steps, or of a number that nobody
+    /// knows. Nothing is shown where the data goes to the terminal: it shows how far things are.
+    pub(crate) fn beside_data(what: &'static str, steps: Option<u64>) -> Self {
+        if console::stdout_is_terminal() || !console::stderr_is_terminal() {
+            return Self(ProgressBar::hidden());
+        }
+        let bar = ProgressBar::with_draw_target(steps, ProgressDrawTarget::stderr());
+        let template = match steps {
+            Some(_) => "{msg} {wide_bar} {human_pos}/{human_len} {eta}",
+            None => "{msg} {human_pos} ({per_sec})",
+        };
+        bar.set_style(ProgressStyle::with_template(template).expect("the template is one"));
+        bar.set_message(what);
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self(bar)
+    }
+
     /// One step is done.
     pub(crate) fn step(&self) {
-        self.0.inc(1);
+        self.advance(1);
+    }
+
+    /// So many steps are done.
+    pub(crate) fn advance(&self, steps: u64) {
+        self.0.inc(steps);
+    }
+
+    /// Says a line for people above the bar.
+    pub(crate) fn say(&self, text: &str) {
+        self.0.suspend(|| console::say(text));
     }
 }
 

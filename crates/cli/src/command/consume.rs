@@ -15,6 +15,7 @@ use super::target::Target;
 use crate::console;
 use crate::failure::Failure;
 use crate::format::{OutputFormat, PlacedRecord, counted};
+use crate::progress::Progress;
 
 /// What a person at a terminal sees first when no range is given.
 const LAST_RECORDS: u64 = 10;
@@ -73,6 +74,7 @@ struct Printer {
     format: OutputFormat,
     limit: u64,
     printed: u64,
+    progress: Progress,
     /// Whether to say, once, that the end was reached and the command waits there.
     tells_of_waiting: bool,
 }
@@ -104,17 +106,37 @@ impl Consume {
             format,
             limit: self.num.unwrap_or(u64::MAX),
             printed: 0,
+            progress: self.progress(&reads),
             tells_of_waiting: range.until.is_none() && !self.quiet,
         };
         self.read_all(target, &mut client, &mut reads, &mut printer).await?;
+        let Printer { printed, limit, progress, .. } = printer;
+        drop(progress);
         if !self.quiet {
-            let was_limit = printer.printed == printer.limit;
+            let was_limit = printed == limit;
             let why = if was_limit { "as many as asked for" } else { "end reached" };
-            let records = counted(printer.printed, "record");
+            let records = counted(printed, "record");
             let partitions = counted(partitions as u64, "partition");
             console::say(&format!("{records} from {partitions}, {why}"));
         }
         Ok(())
+    }
+
+    /// How far it is: in offsets up to the end, or in records where there is no end, or an end
+    /// before it.
+    fn progress(&self, reads: &[(&str, Vec<Cursor>)]) -> Progress {
+        if self.quiet {
+            return Progress::start("reading", 0);
+        }
+        let cursors = reads.iter().flat_map(|(_, cursors)| cursors);
+        let left = |cursor: &Cursor| Some(cursor.until?.saturating_sub(cursor.next).max(0));
+        let left: Option<i64> = cursors.map(left).sum();
+        let left = left.and_then(|left| u64::try_from(left).ok());
+        let steps = match (left, self.num) {
+            (Some(left), Some(most)) => Some(left.min(most)),
+            (left, most) => left.or(most),
+        };
+        Progress::beside_data("reading", steps)
     }
 
     fn range(&self) -> OffsetSpec {
@@ -219,7 +241,7 @@ async fn read_once(
                 if start <= cursor.next {
                     return Err(error);
                 }
-                console::say(&format!(
+                printer.progress.say(&format!(
                     "warning: {topic}-{}: records {} to {start} are gone, going on at {start}",
                     cursor.partition, cursor.next
                 ));
@@ -260,7 +282,7 @@ impl Printer {
             let cursors: Vec<Cursor> =
                 reads.iter().flat_map(|(_, cursors)| cursors).copied().collect();
             if let Some(words) = waiting(&cursors) {
-                console::say(&words);
+                self.progress.say(&words);
                 self.tells_of_waiting = false;
             }
         }
@@ -273,6 +295,7 @@ impl Printer {
         records: impl Iterator<Item = &'a ConsumedRecord>,
     ) {
         let mut out = Vec::new();
+        let before = self.printed;
         for record in records {
             if self.printed >= self.limit {
                 break;
@@ -290,6 +313,7 @@ impl Printer {
             self.printed += 1;
         }
         console::data(&out);
+        self.progress.advance(self.printed - before);
     }
 }
 

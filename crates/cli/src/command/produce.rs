@@ -18,6 +18,7 @@ use super::target::Target;
 use crate::console;
 use crate::failure::{Exit, Failure};
 use crate::format::{InputFormat, InputRecord, counted};
+use crate::progress::Progress;
 
 /// Records that may wait between the reader and the network.
 const QUEUE_RECORDS_MAX: usize = 4096;
@@ -100,6 +101,7 @@ struct Router<'a> {
     counts: BTreeMap<String, Option<u32>>,
     /// The partition of the next batch without keys.
     turn: u32,
+    progress: Progress,
 }
 
 impl Produce {
@@ -114,7 +116,13 @@ impl Produce {
         };
         let producer = Producer::start(&mut client, settings).await;
         let producer = producer.map_err(|error| target.explain(&error))?;
-        let mut router = Router { producer, counts: BTreeMap::new(), turn: std::process::id() };
+        let progress = if self.quiet {
+            Progress::start("producing", 0)
+        } else {
+            Progress::beside_data("produced", None)
+        };
+        let turn = std::process::id();
+        let mut router = Router { producer, counts: BTreeMap::new(), turn, progress };
         let mut records = read_stdin(self.format.clone());
         let begun = Instant::now();
         let mut tally = Tally::default();
@@ -126,7 +134,8 @@ impl Produce {
                 let record = match read {
                     Read::Record(record) => self.completed(record, &headers),
                     Read::Malformed { number, why } => {
-                        console::say(&format!("error: record {number} of the input: {why}"));
+                        let words = format!("error: record {number} of the input: {why}");
+                        router.progress.say(&words);
                         tally.failed += 1;
                         next = records.try_recv().ok();
                         continue;
@@ -159,6 +168,7 @@ impl Produce {
                 self.send(&mut router, target, (&topic, partition), &batch, &mut tally).await?;
             }
         }
+        drop(router);
         self.finish(&tally, begun.elapsed())
     }
 
@@ -198,6 +208,7 @@ impl Produce {
         match outcome {
             Ok(base_offset) => {
                 tally.records += count;
+                router.progress.advance(count);
                 tally.bytes += batch.iter().map(|record| size(record) as u64).sum::<u64>();
                 if console::stdout_is_terminal() && !self.quiet {
                     for index in 0..batch.len() as u64 {
@@ -213,7 +224,7 @@ impl Produce {
                     return Err(failure);
                 }
                 tally.failed += count;
-                console::say(&failure.to_string());
+                router.progress.say(&failure.to_string());
                 Ok(())
             }
         }

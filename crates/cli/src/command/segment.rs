@@ -13,6 +13,7 @@ use strandline_records::{BatchView, Compression, HEADER_BYTES, Record, records};
 use super::OutputFormat;
 use crate::console;
 use crate::failure::{Exit, Failure};
+use crate::progress::Progress;
 
 /// The bytes before the length that a batch's length does not count.
 const LENGTH_ENDS_AT: usize = 12;
@@ -76,7 +77,12 @@ impl Dump {
             let file = File::open(path).map_err(unreadable)?;
             let size = file.metadata().map_err(unreadable)?.len();
             let mut input = BufReader::with_capacity(1 << 16, file);
-            let print = |position, batch: &BatchView<'_>| self.print(position, batch);
+            let progress = Progress::beside_data("reading", Some(size));
+            let print = |position, batch: &BatchView<'_>| {
+                self.print(position, batch)?;
+                progress.advance(batch.bytes().len() as u64);
+                Ok(())
+            };
             if let Some(damage) = walk(&mut input, size, print).map_err(unreadable)? {
                 damaged.push(format!("{path}: {} at byte {}", damage.why, damage.position));
             }
