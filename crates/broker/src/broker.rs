@@ -35,6 +35,7 @@ use crate::partition::Partition;
 use crate::partitions::{Partitions, open_partitions};
 use crate::producer_ids::ProducerIds;
 use crate::purger::{Purger, PurgerParts};
+use crate::reconciler::{Reconciler, ReconcilerParts};
 use crate::settings::SettingsSource;
 use crate::tasks;
 use crate::topic::{
@@ -96,6 +97,7 @@ pub struct Broker {
     producer_ids: ProducerIds,
     purger: Arc<Purger>,
     cleaner: Arc<Cleaner>,
+    reconciler: Arc<Reconciler>,
     sessions: Mutex<FetchSessions>,
     groups: Arc<GroupCoordinator>,
     metrics: Arc<Metrics>,
@@ -148,14 +150,16 @@ impl Broker {
             runtime: runtime.clone(),
         };
         let purger = Purger::load(PurgerParts::beside(&parts, &meta, &engines, &groups)).await?;
-        let cleaner = Cleaner::new(parts);
+        let cleaner = Arc::new(Cleaner::new(parts));
         cleaner.start().await;
+        let reconciler = Reconciler::new(ReconcilerParts::beside(&cleaner, &engines));
         let broker = Arc::new(Self {
             cluster_id,
             advertised,
             settings,
             partitions,
-            cleaner: Arc::new(cleaner),
+            cleaner,
+            reconciler: Arc::new(reconciler),
             runtime,
             environment,
             engines,
@@ -183,6 +187,8 @@ impl Broker {
         tasks::spawn(&self.runtime, "purge deleted topics", purger.run(self.stop.clone()));
         let cleaner = Arc::clone(&self.cleaner);
         tasks::spawn(&self.runtime, "carry out retention", cleaner.run(self.stop.clone()));
+        let reconciler = Arc::clone(&self.reconciler);
+        tasks::spawn(&self.runtime, "reconcile storage", reconciler.run(self.stop.clone()));
         let broker = Arc::clone(self);
         let interval = self.settings.broker().producer_id_expiration_check_interval_ms;
         let interval = Duration::from_millis(interval);
@@ -253,6 +259,12 @@ impl Broker {
     /// looked at once.
     pub async fn check_retention(&self) {
         self.cleaner.pass(&self.stop).await;
+    }
+
+    /// Compares storage with metadata now, beside the passes that come by themselves, and sees to what
+    /// is found.
+    pub async fn check_storage(&self) {
+        self.reconciler.pass(&self.stop).await;
     }
 
     /// Creates a topic if there is none of that name; says whether it did.
@@ -391,6 +403,10 @@ impl Broker {
 
     pub(crate) const fn purger(&self) -> &Arc<Purger> {
         &self.purger
+    }
+
+    pub(crate) const fn reconciler(&self) -> &Arc<Reconciler> {
+        &self.reconciler
     }
 
     pub(crate) const fn cleaner(&self) -> &Arc<Cleaner> {

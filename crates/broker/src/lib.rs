@@ -33,6 +33,7 @@ mod partition;
 mod partitions;
 mod producer_ids;
 mod purger;
+mod reconciler;
 mod reply;
 mod row_codec;
 mod settings;
@@ -46,12 +47,15 @@ pub use cleaner::{PartitionRetention, SegmentRetention, TopicRetention, retentio
 pub use clients::ClientStatus;
 pub use connection::{Connection, Disconnect, Peer, PendingReply, Started};
 pub use counter::first_memory_offset;
-pub use engines::Engines;
+pub use engines::{Engines, Strangers};
 pub use environment::Environment;
 pub use loggers::{LogLevel, Loggers, NoLoggers};
 pub use metrics::{ApiMetrics, BUCKET_BOUNDS_MICROS, CodeCounters, Counter, Metrics, TopicMetrics};
 pub use purger::{
     DeletionAction, DeletionError, DeletionStatus, DeletionSum, DeletionSums, deletion_states,
+};
+pub use reconciler::{
+    EngineReconciliation, Look, Metadata, MissingPartition, Stranger, StrangerState,
 };
 pub use reply::Reply;
 pub use row_codec::RowError;

@@ -147,6 +147,8 @@ pub struct Metrics {
     pub deletion_freed_bytes: Counter,
     /// Steps of deletions that failed.
     pub deletion_failures: Counter,
+    /// Looks at an engine, and logs that no topic knows, that reconciliation failed with.
+    pub reconciliation_failures: Counter,
 }
 
 impl Default for Metrics {
@@ -162,6 +164,7 @@ impl Default for Metrics {
             retention_failures: Counter::default(),
             deletion_freed_bytes: Counter::default(),
             deletion_failures: Counter::default(),
+            reconciliation_failures: Counter::default(),
         }
     }
 }

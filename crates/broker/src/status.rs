@@ -8,6 +8,7 @@ use strandline_storage::Space;
 use crate::Broker;
 use crate::cleaner::Remains;
 use crate::metrics::TopicMetrics;
+use crate::reconciler::EngineReconciliation;
 use crate::topic::Topic;
 
 /// A topic at one moment.
@@ -70,6 +71,11 @@ impl Broker {
     /// When retention last came to the end of a pass; `None` before the first.
     pub fn last_retention_pass(&self) -> Option<Timestamp> {
         self.cleaner().last_pass()
+    }
+
+    /// What reconciliation found last of each engine; empty before its first look.
+    pub fn reconciliation(&self) -> Vec<EngineReconciliation> {
+        self.reconciler().found()
     }
 
     /// How many topics there are.

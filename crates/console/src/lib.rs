@@ -19,6 +19,7 @@ mod deletions;
 mod health;
 mod metrics;
 mod process;
+mod reconciliation;
 mod retention;
 mod same_origin;
 mod serve;
@@ -26,6 +27,7 @@ mod snapshot;
 
 pub use clients::Client;
 pub use deletions::{Deletion, DeletionChange, DeletionChanged, DeletionRefused};
+pub use reconciliation::{MissingPartition, Reconciliation, Stranger};
 pub use retention::{PartitionRetention, Segment, TopicRetention};
 pub use serve::{Console, Scope};
 pub use snapshot::{
@@ -51,6 +53,9 @@ pub trait Status: std::fmt::Debug + Send + Sync + 'static {
 
     /// Who is connected, the stranded first.
     fn clients(&self) -> Vec<Client>;
+
+    /// What each storage engine holds beside what metadata says, as of the last look.
+    fn reconciliation(&self) -> Vec<Reconciliation>;
 
     /// What retention finds of a topic, as if `simulated` (keys and values) were set on it; `None`
     /// when there is none of that name, an error in words when they can't be set.

@@ -25,7 +25,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::retention::View;
-use crate::{Client, Status, deletions, health, metrics, retention};
+use crate::{Client, Reconciliation, Status, deletions, health, metrics, retention};
 
 /// How long a connection may last before it is asked to end.
 const LIFETIME_MAX: Duration = Duration::from_mins(1);
@@ -150,6 +150,7 @@ fn router(status: Arc<dyn Status>, scope: Scope) -> Router {
         Scope::Everything => health
             .route("/metrics", get(scrape))
             .route("/v1/clients", get(clients))
+            .route("/v1/storage", get(storage))
             .route("/v1/topics/{name}/retention", get(retention))
             .route("/v1/topics/{name}/segments", get(segments))
             .merge(deletions::routes()),
@@ -177,6 +178,10 @@ async fn scrape(State(status): State<Arc<dyn Status>>, headers: HeaderMap) -> Re
 
 async fn clients(State(status): State<Arc<dyn Status>>) -> Json<Vec<Client>> {
     Json(status.clients())
+}
+
+async fn storage(State(status): State<Arc<dyn Status>>) -> Json<Vec<Reconciliation>> {
+    Json(status.reconciliation())
 }
 
 /// What stands behind the question mark, in order; a name may come twice.

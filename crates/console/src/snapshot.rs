@@ -2,6 +2,8 @@
 
 use strandline_model::{ByteCount, NodeId, Offset, PartitionIndex, Timestamp};
 
+use crate::Reconciliation;
+
 /// The upper bounds of the buckets of [`Durations`]; a last bucket has none.
 pub const BUCKET_BOUNDS_SECONDS: [f64; 13] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
@@ -45,6 +47,10 @@ pub struct Snapshot {
     pub topics: Vec<TopicStats>,
     /// Each storage engine in use.
     pub storage: Vec<StorageStats>,
+    /// Failures of reconciliation.
+    pub reconciliation_failures: u64,
+    /// What was found last of each engine.
+    pub reconciliation: Vec<Reconciliation>,
 }
 
 /// Deleted topics in one state.

@@ -94,6 +94,11 @@ impl Cleaner {
         }
     }
 
+    /// What it works with.
+    pub(crate) const fn parts(&self) -> &CleanerParts {
+        &self.parts
+    }
+
     /// The time that retention goes by.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()

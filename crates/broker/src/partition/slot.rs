@@ -8,6 +8,7 @@
 //!    ▲                        │ failed          │ the log died
 //!    └────────────────────────┴─────────────────┘
 //!  any ── topic deleted ──▶ Deleted
+//!  Closed, Open ── something of its log is gone ──▶ Withheld ── it is there again ──▶ Closed
 //!
 //!  An opening that failed is not repeated within a second: the next callers get the same answer.
 //! ```
@@ -42,6 +43,7 @@ enum State {
     Failed(SlotError, Timestamp),
     Opening(Waiters),
     Open(Arc<Partition>),
+    Withheld(SlotError),
     Deleted,
 }
 
@@ -74,7 +76,11 @@ impl PartitionSlot {
         let mut state = self.state.lock();
         let partition = match &*state {
             State::Open(partition) => Arc::clone(partition),
-            State::Closed | State::Failed(..) | State::Opening(_) | State::Deleted => return None,
+            State::Closed
+            | State::Failed(..)
+            | State::Opening(_)
+            | State::Withheld(_)
+            | State::Deleted => return None,
         };
         if partition.is_dead() {
             *state = State::Closed;
@@ -96,6 +102,7 @@ impl PartitionSlot {
                     return Ok(Arc::clone(partition));
                 }
                 State::Deleted => return Err(SlotError::Deleted),
+                State::Withheld(error) => return Err(error.clone()),
                 State::Failed(error, at)
                     if (0..FAILURE_STANDS_MS).contains(&context.now.millis_since(*at)) =>
                 {
@@ -145,7 +152,7 @@ impl PartitionSlot {
                 return;
             }
             State::Opening(waiters) => (waiters, opened),
-            State::Closed | State::Failed(..) | State::Open(_) => {
+            State::Closed | State::Failed(..) | State::Open(_) | State::Withheld(_) => {
                 panic!("only one opening of {} runs at a time", self.id)
             }
         };
@@ -157,6 +164,30 @@ impl PartitionSlot {
         for waiter in waiters {
             // Whoever asked may have gone away with its connection.
             drop(waiter.send(outcome.clone()));
+        }
+    }
+
+    /// Serves the partition to nobody from now on: `error` says what of it is gone. Whoever waits wakes
+    /// and learns it. Does nothing while the partition is being opened: the engine answers first.
+    pub(crate) fn withhold(&self, error: StorageError) {
+        {
+            let mut state = self.state.lock();
+            match &*state {
+                State::Deleted | State::Opening(_) => return,
+                State::Closed | State::Failed(..) | State::Open(_) | State::Withheld(_) => {}
+            }
+            let before = std::mem::replace(&mut *state, State::Withheld(error.into()));
+            drop(state);
+            drop(before);
+        }
+        self.signals.wake();
+    }
+
+    /// Ends what [`withhold`](Self::withhold) began.
+    pub(crate) fn serve_again(&self) {
+        let mut state = self.state.lock();
+        if matches!(&*state, State::Withheld(_)) {
+            *state = State::Closed;
         }
     }
 
@@ -177,7 +208,11 @@ impl PartitionSlot {
     pub(crate) fn delete(&self) {
         let waiters = match std::mem::replace(&mut *self.state.lock(), State::Deleted) {
             State::Opening(waiters) => waiters,
-            State::Closed | State::Failed(..) | State::Open(_) | State::Deleted => Vec::new(),
+            State::Closed
+            | State::Failed(..)
+            | State::Open(_)
+            | State::Withheld(_)
+            | State::Deleted => Vec::new(),
         };
         for waiter in waiters {
             drop(waiter.send(Err(SlotError::Deleted)));

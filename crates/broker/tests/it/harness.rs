@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use strandline_broker::{
     Broker, BrokerParts, Connection, Disconnect, Engines, Environment, NoLoggers, Peer,
-    PendingReply, Reply, Started,
+    PendingReply, Reply, Started, Strangers,
 };
 use strandline_model::config::{BrokerLayers, Scope};
 use strandline_model::{ByteCount, ProducerEpoch, ProducerId, Sequence, Timestamp};
@@ -99,17 +99,34 @@ impl TestBroker {
         Self::start_on(engine, BrokerLayers::default(), features).await
     }
 
+    /// A broker whose metadata does not live as long as its logs.
+    pub(crate) async fn start_forgetful() -> Self {
+        let memory = memory();
+        let engine = Engine { logs: Arc::clone(&memory) as _, rows: memory };
+        let (layers, features) = (BrokerLayers::default(), BTreeMap::new());
+        Self::start_with_strangers(engine, layers, features, Strangers::Report).await
+    }
+
     async fn start_on(
         engine: Engine,
         layers: BrokerLayers,
         features: BTreeMap<String, i16>,
+    ) -> Self {
+        Self::start_with_strangers(engine, layers, features, Strangers::Quarantine).await
+    }
+
+    async fn start_with_strangers(
+        engine: Engine,
+        layers: BrokerLayers,
+        features: BTreeMap<String, i16>,
+        strangers: Strangers,
     ) -> Self {
         let environment = Arc::new(TestEnvironment {
             now_ms: AtomicI64::new(1_700_000_000_000),
             wrong_by_ms: AtomicI64::new(0),
             draws: AtomicU64::new(0),
         });
-        Self::start_in(environment, engine, layers, features).await
+        Self::start_in(environment, engine, layers, features, strangers).await
     }
 
     async fn start_in(
@@ -117,6 +134,7 @@ impl TestBroker {
         engine: Engine,
         layers: BrokerLayers,
         features: BTreeMap<String, i16>,
+        strangers: Strangers,
     ) -> Self {
         let faults = Faults::none();
         let own = engine.clone();
@@ -125,7 +143,7 @@ impl TestBroker {
         let broker = Broker::start(BrokerParts {
             layers,
             config,
-            engines: Engines::new("file", engine.logs).and("memory", memory()),
+            engines: Engines::new("memory", memory()).and_with("file", engine.logs, strangers),
             meta: engine.rows,
             environment: Arc::clone(&environment) as _,
             advertised: BTreeMap::new(),
@@ -141,7 +159,13 @@ impl TestBroker {
     pub(crate) async fn restart(self) -> Self {
         self.broker.drain();
         let layers = BrokerLayers::default();
-        Self::start_in(self.environment, self.engine, layers, BTreeMap::new()).await
+        let (environment, features) = (self.environment, BTreeMap::new());
+        Self::start_in(environment, self.engine, layers, features, Strangers::Quarantine).await
+    }
+
+    /// The engine, as it is without faults.
+    pub(crate) const fn engine(&self) -> &Engine {
+        &self.engine
     }
 
     pub(crate) fn connect(&self) -> Client {

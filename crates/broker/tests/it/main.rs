@@ -14,6 +14,7 @@ mod harness;
 mod oddities;
 mod producing;
 mod purging;
+mod reconciling;
 mod retention;
 mod undeleting;
 mod versions;

@@ -7,6 +7,7 @@ mod parent;
 mod plan;
 mod port_owner;
 mod ports;
+mod reconciliation;
 mod run;
 mod status;
 mod stop;

@@ -9,12 +9,13 @@ use strandline_broker::{
 };
 use strandline_console::{
     ApiStats, Changing, Check, Client, Deletion, DeletionChange, DeletionRefused, DeletionStats,
-    Durations, ErrorCount, ListenerStats, PartitionRetention, PartitionStats, RemovedStats,
-    Segment, Snapshot, Status, StorageStats, TopicRetention, TopicStats,
+    Durations, ErrorCount, ListenerStats, PartitionRetention, PartitionStats, Reconciliation,
+    RemovedStats, Segment, Snapshot, Status, StorageStats, TopicRetention, TopicStats,
 };
 use strandline_model::{ByteCount, NodeId, Timestamp};
 
 use super::deletions;
+use super::reconciliation::reconciliation;
 
 /// The broker as HTTP sees it. HTTP is served before the broker is ready, so that a long recovery
 /// can be watched.
@@ -133,12 +134,18 @@ impl Status for BrokerStatus {
                 broker.topics().into_iter().map(topic_stats).collect()
             }),
             storage: broker.map(|broker| storage(broker)).unwrap_or_default(),
+            reconciliation_failures: counted(|metrics| &metrics.reconciliation_failures),
+            reconciliation: self.reconciliation(),
         }
     }
 
     fn clients(&self) -> Vec<Client> {
         let clients = self.broker.get().map(|broker| broker.clients()).unwrap_or_default();
         clients.into_iter().map(client).collect()
+    }
+
+    fn reconciliation(&self) -> Vec<Reconciliation> {
+        self.broker.get().map(|broker| reconciliation(broker)).unwrap_or_default()
     }
 
     fn retention(

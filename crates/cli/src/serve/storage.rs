@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use strandline_broker::{Engines, first_memory_offset};
+use strandline_broker::{Engines, Strangers, first_memory_offset};
 use strandline_engine_file::disk::RealDisk;
 use strandline_engine_file::{FileEngine, FileEngineConfig, OpenError};
 use strandline_model::ByteCount;
@@ -68,7 +68,12 @@ pub(crate) async fn open(plan: &Plan) -> Result<Opened, Failure> {
         .await
         .map_err(|error| Failure::new(Exit::Failed, "metadata", chain(&error)))?;
     memory.begin_logs_at(first);
-    let engines = engines.and(StorageEngine::File.name(), file_logs);
+    // Topics that are forgotten at each stop must not make strangers of the logs on disk.
+    let strangers = match plan.config.meta_store {
+        StorageEngine::File => Strangers::Quarantine,
+        StorageEngine::Memory => Strangers::Report,
+    };
+    let engines = engines.and_with(StorageEngine::File.name(), file_logs, strangers);
     Ok(Opened { engines, meta, report: Some(report) })
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use super::LABELLED_PARTITIONS_MAX;
 use super::family::Families;
 use crate::process::Process;
-use crate::{Check, PartitionStats, RemovedStats, Snapshot, TopicStats};
+use crate::{Check, PartitionStats, Reconciliation, RemovedStats, Snapshot, TopicStats};
 
 /// Writes everything that begins with `strandline_`.
 pub(super) fn encode(to: &mut Families<'_>, now: &Snapshot, checks: &[Check]) -> fmt::Result {
@@ -15,7 +15,8 @@ pub(super) fn encode(to: &mut Families<'_>, now: &Snapshot, checks: &[Check]) ->
     encode_retention(to, now)?;
     encode_deletions(to, now)?;
     encode_partitions(to, now)?;
-    encode_storage(to, now)
+    encode_storage(to, now)?;
+    encode_reconciliation(to, now)
 }
 
 fn encode_broker(to: &mut Families<'_>, now: &Snapshot, checks: &[Check]) -> fmt::Result {
@@ -158,6 +159,33 @@ fn encode_storage(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {
         store.errors.iter().map(move |&(op, count)| (labels(op), count))
     });
     to.counters("strandline_storage_errors", "Failures of the storage engine", errors)
+}
+
+fn encode_reconciliation(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {
+    let of_each = |value: fn(&Reconciliation) -> u64| {
+        now.reconciliation.iter().map(move |one| ([("engine", one.engine.as_str())], value(one)))
+    };
+    let orphans = of_each(|one| one.strangers.len() as u64);
+    to.gauges("strandline_storage_orphans", "Logs that no topic knows", orphans)?;
+    let help = "Bytes in quarantine, that no topic knows";
+    let quarantined = of_each(Reconciliation::quarantined_bytes);
+    to.gauges("strandline_storage_quarantined_bytes", help, quarantined)?;
+    let help = "Partitions that have lost data and are served to nobody";
+    let missing = of_each(|one| one.missing.len() as u64);
+    to.gauges("strandline_storage_missing_partitions", help, missing)?;
+    #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 fit an f64")]
+    let checked = now
+        .reconciliation
+        .iter()
+        .map(|one| ([("engine", one.engine.as_str())], one.checked_at.as_millis() as f64 / 1000.0));
+    let help = "When storage was last compared with metadata, since 1970";
+    to.gauges("strandline_storage_last_check_timestamp_seconds", help, checked)?;
+    let help = "Failures to compare storage with metadata, or to see to what was found";
+    to.counter(
+        "strandline_storage_reconciliation_failures",
+        help,
+        Some(now.reconciliation_failures),
+    )
 }
 
 /// Writes what Prometheus' own libraries write of a process.

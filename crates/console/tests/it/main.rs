@@ -5,6 +5,7 @@ mod deletions;
 mod health;
 mod hostile;
 mod metrics;
+mod reconciliation;
 mod retention;
 
 use std::net::SocketAddr;
@@ -13,8 +14,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use strandline_console::{
-    Changing, Check, Client, Console, Deletion, DeletionChange, DeletionStats, Scope, Snapshot,
-    Status, TopicRetention,
+    Changing, Check, Client, Console, Deletion, DeletionChange, DeletionStats, Reconciliation,
+    Scope, Snapshot, Status, TopicRetention,
 };
 use strandline_model::{NodeId, Timestamp};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -63,6 +64,10 @@ impl Status for Told {
         }]
     }
 
+    fn reconciliation(&self) -> Vec<Reconciliation> {
+        reconciliation::found()
+    }
+
     fn retention(
         &self,
         topic: &str,
@@ -107,6 +112,8 @@ fn snapshot() -> Snapshot {
         deletion_failures: 4,
         topics: Vec::new(),
         storage: Vec::new(),
+        reconciliation_failures: 4,
+        reconciliation: reconciliation::found(),
     }
 }
 

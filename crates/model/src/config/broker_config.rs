@@ -67,6 +67,10 @@ pub struct BrokerConfig {
     pub deletion_max_bytes_per_sec: Option<u64>,
     /// `deletion.paused`.
     pub deletion_paused: bool,
+    /// `reconciliation.interval.ms`.
+    pub reconciliation_interval_ms: u64,
+    /// `quarantine.retention.ms`; `None` for ever.
+    pub quarantine_retention_ms: Option<u64>,
     /// `group.initial.rebalance.delay.ms`; below zero counts as zero.
     pub group_initial_rebalance_delay_ms: u64,
     /// `group.min.session.timeout.ms`.
@@ -154,6 +158,8 @@ impl BrokerLayers {
             deletion_grace_ms: read.number("deletion.grace.ms"),
             deletion_max_bytes_per_sec: read.limit("deletion.max.bytes.per.sec"),
             deletion_paused: read.boolean("deletion.paused"),
+            reconciliation_interval_ms: read.bytes("reconciliation.interval.ms").get(),
+            quarantine_retention_ms: read.limit("quarantine.retention.ms"),
             group_initial_rebalance_delay_ms: read
                 .limit("group.initial.rebalance.delay.ms")
                 .unwrap_or(0),
@@ -359,6 +365,8 @@ mod tests {
         assert_eq!(config.connections_max_idle_ms, Some(600_000));
         assert_eq!(config.http_listeners[0].port, 9644);
         assert_eq!(config.deletion_grace_ms, 60_000);
+        assert_eq!(config.reconciliation_interval_ms, 3_600_000);
+        assert_eq!(config.quarantine_retention_ms, Some(7 * 24 * 3_600_000));
     }
 
     #[test]

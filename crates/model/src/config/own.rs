@@ -67,6 +67,14 @@ pub(super) const BROKER_KEYS: &[ConfigKey] = &[
     boolean("deletion.paused", "false")
         .cluster_wide()
         .doc("Whether the removal of deleted topics rests: names are free, bytes stay."),
+    long("reconciliation.interval.ms", "3600000").at_least(1000).cluster_wide().doc(
+        "How often what the storage engines hold is compared with what metadata says, both ways; \
+         the first time is right after the start.",
+    ),
+    long("quarantine.retention.ms", "604800000").at_least(-1).cluster_wide().doc(
+        "How long logs that no topic knows are kept in quarantine before they are removed; \
+         -1 for ever.",
+    ),
     list("http.listeners", "http://localhost:9644")
         .doc("Where health and metrics are served: `http://host:port`; empty for nowhere."),
     string("advertised.mode", "auto")

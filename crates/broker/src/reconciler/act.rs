@@ -1,0 +1,197 @@
+//! What becomes of what a look finds.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use strandline_model::{ByteCount, PartitionId};
+use strandline_partition::reconcile::{Missing, purge_at};
+use strandline_storage::{ErrorKind, Removal, StorageError};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    EngineReconciliation, Look, MissingPartition, Reconciler, Stranger, StrangerState, Subject,
+};
+
+/// Logs that are set aside, brought back or removed at a time: an engine makes them durable together.
+const TOGETHER: usize = 64;
+/// Bytes that one step of a purge removes: larger ones stall other writers of the same disk.
+const STEP: ByteCount = ByteCount::mib(16);
+/// Logs that are told of one by one; of more, their number is.
+const TOLD_MAX: usize = 32;
+
+impl Reconciler {
+    /// Partitions that have lost something are served to nobody; those that have it again are.
+    pub(super) fn withhold(&self, subject: Subject<'_>, look: &Look) {
+        let found = &look.comparison.missing;
+        let now: BTreeMap<_, _> = found.iter().map(|one| (one.id, one.what.clone())).collect();
+        let before = {
+            let mut missing = self.missing.lock();
+            let is_ours = |id: &PartitionId| self.is_kept_by(subject.engine, *id);
+            let (ours, others) =
+                std::mem::take(&mut *missing).into_iter().partition(|(id, _)| is_ours(id));
+            *missing = others;
+            missing.extend(now.clone());
+            let ours: BTreeMap<PartitionId, String> = ours;
+            ours
+        };
+        let new = found.iter().filter(|one| !before.contains_key(&one.id));
+        tell(new.clone().count(), new, |Missing { id, what }| {
+            let topic = look.metadata.name_of(id.topic_id);
+            tracing::error!(topic, partition = %id, what, "partition has lost data and is served to nobody");
+        });
+        for Missing { id, what } in found {
+            if let Some(slot) = self.slot(*id) {
+                let message = format!("partition has lost data. partition=`{id}`, what=`{what}`");
+                slot.withhold(StorageError::new(ErrorKind::Missing, message));
+            }
+        }
+        for id in before.keys().filter(|id| !now.contains_key(id)) {
+            if let Some(slot) = self.slot(*id) {
+                slot.serve_again();
+                tracing::info!(partition = %id, "partition has its data again");
+            }
+        }
+    }
+
+    fn is_kept_by(&self, engine: &str, id: PartitionId) -> bool {
+        let topic = self.parts.registry.by_id(id.topic_id);
+        topic.is_none_or(|topic| topic.engine() == engine)
+    }
+
+    fn slot(&self, id: PartitionId) -> Option<std::sync::Arc<crate::partition::PartitionSlot>> {
+        let topic = self.parts.registry.by_id(id.topic_id)?;
+        topic.partition(i32::try_from(id.index.get()).ok()?)
+    }
+
+    /// Sets logs aside that no topic knows.
+    pub(super) async fn set_aside(&self, subject: Subject<'_>, unknown: &[PartitionId]) {
+        let now = self.parts.cleaner.now();
+        let mut done = Vec::new();
+        for some in unknown.chunks(TOGETHER) {
+            let each = some.iter().map(async |id| (*id, subject.store.quarantine(*id, now).await));
+            for (id, quarantined) in join_all(each).await {
+                match quarantined {
+                    Ok(()) => done.push(id),
+                    // Its removal was begun, and nobody else finishes it.
+                    Err(error) if error.kind() == ErrorKind::Invalid => {
+                        self.remove_step(subject, &[id]).await;
+                    }
+                    Err(error) => self.failed(subject, id, &error),
+                }
+            }
+        }
+        tell(done.len(), done.iter(), |id| {
+            tracing::warn!(engine = subject.engine, log = %id, "no topic knows this log: it is in quarantine");
+        });
+    }
+
+    /// Brings logs back whose topic is there again.
+    pub(super) async fn bring_back(&self, subject: Subject<'_>, returned: &[PartitionId]) {
+        for some in returned.chunks(TOGETHER) {
+            let each = some.iter().map(async |id| (*id, subject.store.release(*id).await));
+            for (id, released) in join_all(each).await {
+                match released {
+                    Ok(()) => {
+                        tracing::warn!(log = %id, "a topic knows this log again: it is out of quarantine");
+                    }
+                    Err(error) => self.failed(subject, id, &error),
+                }
+            }
+        }
+    }
+
+    /// Removes what has been in quarantine for long enough.
+    pub(super) async fn purge(&self, subject: Subject<'_>, look: &Look, stop: &CancellationToken) {
+        let config = self.parts.settings.broker();
+        let now = self.parts.cleaner.now();
+        let unknown: BTreeSet<_> = look.comparison.quarantined.iter().copied().collect();
+        let due = look.quarantined.iter().filter(|one| {
+            let at = purge_at(one.since, config.quarantine_retention_ms);
+            unknown.contains(&one.id) && at.is_some_and(|at| at <= now)
+        });
+        let mut due: Vec<_> = due.map(|one| one.id).collect();
+        while !due.is_empty()
+            && !stop.is_cancelled()
+            && !self.parts.settings.broker().deletion_paused
+        {
+            let some: Vec<_> = due.drain(..due.len().min(TOGETHER)).collect();
+            let left = self.remove_step(subject, &some).await;
+            due.extend(left);
+            self.rest().await;
+        }
+    }
+
+    /// One step of the removal of some logs; those of which something is left. One that fails waits for
+    /// the next pass.
+    async fn remove_step(&self, subject: Subject<'_>, some: &[PartitionId]) -> Vec<PartitionId> {
+        let budget = ByteCount::new(STEP.get() / some.len().max(1) as u64);
+        let each = some.iter().map(async |id| (*id, subject.store.remove_some(*id, budget).await));
+        let mut left = Vec::new();
+        for (id, removal) in join_all(each).await {
+            match removal {
+                Ok(Removal::Done) => {
+                    tracing::info!(engine = subject.engine, log = %id, "log that no topic knew is removed");
+                }
+                Ok(Removal::Remaining(_)) => left.push(id),
+                Err(error) => self.failed(subject, id, &error),
+            }
+        }
+        left
+    }
+
+    /// Keeps to the pace of deletions, and lets others have the thread.
+    async fn rest(&self) {
+        let rate = self.parts.settings.broker().deletion_max_bytes_per_sec;
+        let pause = rate.map_or(Duration::from_millis(1), |rate| {
+            Duration::from_millis(STEP.get().saturating_mul(1000) / rate.max(1))
+        });
+        self.parts.environment.sleep(pause).await;
+    }
+
+    fn failed(&self, subject: Subject<'_>, id: PartitionId, error: &StorageError) {
+        self.parts.metrics.reconciliation_failures.add(1);
+        let cause = std::error::Error::source(error).map(ToString::to_string);
+        let engine = subject.engine;
+        tracing::warn!(engine, log = %id, %error, cause, "log that no topic knows stays as it is for now");
+    }
+
+    /// Keeps what was found, for whoever asks.
+    pub(super) fn publish(&self, subject: Subject<'_>, look: &Look, unknown: &[PartitionId]) {
+        let Look { comparison, quarantined, metadata } = look;
+        let kept_ms = self.parts.settings.broker().quarantine_retention_ms;
+        let aside = quarantined.iter().filter(|one| comparison.quarantined.contains(&one.id));
+        let aside = aside.map(|one| Stranger {
+            id: one.id,
+            state: StrangerState::Quarantined {
+                since: one.since,
+                bytes: one.bytes,
+                purge_at: purge_at(one.since, kept_ms),
+            },
+        });
+        let left = comparison.unknown.iter().filter(|id| unknown.contains(id));
+        let left = left.map(|id| Stranger { id: *id, state: StrangerState::Left });
+        let missing = comparison.missing.iter().map(|one| MissingPartition {
+            id: one.id,
+            topic: metadata.name_of(one.id.topic_id).unwrap_or_default().to_owned(),
+            what: one.what.clone(),
+        });
+        let found = EngineReconciliation {
+            engine: subject.engine.to_owned(),
+            checked_at: self.parts.environment.now(),
+            known_count: comparison.known.len(),
+            pending_count: comparison.pending.len(),
+            strangers: aside.chain(left).collect(),
+            missing: missing.collect(),
+        };
+        self.found.lock().insert(subject.engine.to_owned(), found);
+    }
+}
+
+/// Tells of each, up to a number; of the others, how many they are.
+fn tell<T>(count: usize, each: impl Iterator<Item = T>, tell: impl Fn(T)) {
+    each.take(TOLD_MAX).for_each(tell);
+    if count > TOLD_MAX {
+        tracing::warn!(count = count - TOLD_MAX, "there are more of the same kind");
+    }
+}

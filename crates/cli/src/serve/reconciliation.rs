@@ -1,0 +1,42 @@
+//! What reconciliation found, from the broker's words to those of HTTP.
+
+use strandline_broker::{Broker, EngineReconciliation, StrangerState};
+use strandline_console::{MissingPartition, Reconciliation, Stranger};
+
+/// What was found last of each engine.
+pub(super) fn reconciliation(broker: &Broker) -> Vec<Reconciliation> {
+    broker.reconciliation().into_iter().map(told).collect()
+}
+
+fn told(found: EngineReconciliation) -> Reconciliation {
+    let strangers = found.strangers.iter().map(|stranger| {
+        let (state, bytes, since, purge_at) = match stranger.state {
+            StrangerState::Quarantined { since, bytes, purge_at } => {
+                ("quarantined", bytes.get(), Some(since), purge_at)
+            }
+            StrangerState::Left => ("left", 0, None, None),
+        };
+        Stranger {
+            topic_id: stranger.id.topic_id.to_string(),
+            partition: stranger.id.index.get(),
+            state,
+            bytes,
+            since,
+            purge_at,
+        }
+    });
+    let missing = found.missing.iter().map(|missing| MissingPartition {
+        topic: missing.topic.clone(),
+        topic_id: missing.id.topic_id.to_string(),
+        partition: missing.id.index.get(),
+        what: missing.what.clone(),
+    });
+    Reconciliation {
+        checked_at: found.checked_at,
+        known: found.known_count,
+        pending: found.pending_count,
+        strangers: strangers.collect(),
+        missing: missing.collect(),
+        engine: found.engine,
+    }
+}

@@ -1,0 +1,180 @@
+"""What is stored beside what is known: nobody's logs are set aside, lost ones are never empty."""
+
+import json
+import os
+import shutil
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from broker import Strandline
+from clients import Record, admin, consume, create_topic, produce
+from command import strandline
+from confluent_kafka import KafkaError, Producer, TopicCollection
+from deadline import wait_until
+
+pytestmark = pytest.mark.strandline
+
+Make = Callable[..., Strandline]
+
+STRANGER = "QkJCQkJCQkJCQkJCQkJCQg"
+SEGMENT = "00000000000000000000.log"
+
+
+@pytest.fixture
+def lossy(tmp_path: Path) -> Iterator[Callable[..., Strandline]]:
+    """Brokers that log errors, since they lose what they had."""
+    made: list[Strandline] = []
+
+    def make(**properties: object) -> Strandline:
+        settings = {key.replace("_", "."): str(value) for key, value in properties.items()}
+        made.append(Strandline(tmp_path / f"lossy-{len(made)}", settings))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+        admin.cache_clear()
+
+
+def storage(broker: Strandline) -> dict:
+    """What reconciliation found last of the file engine; nothing before its first look."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{broker.http}/v1/storage", timeout=10) as answer:
+        found = [one for one in json.load(answer) if one["engine"] == "file"]
+        return found[0] if found else {}
+
+
+def metric(broker: Strandline, name: str) -> float:
+    with urllib.request.urlopen(f"http://127.0.0.1:{broker.http}/metrics", timeout=10) as answer:
+        lines = answer.read().decode().splitlines()
+    return float(next(line for line in lines if line.startswith(f'{name}{{engine="file"}}')).split()[-1])
+
+
+def plant(broker: Strandline, partition: int = 0, root: str = "logs") -> Path:
+    folder = broker.data / root / STRANGER / str(partition)
+    folder.mkdir(parents=True)
+    (folder / SEGMENT).write_bytes(os.urandom(10_000))
+    return folder
+
+
+def topic_folder(broker: Strandline, topic: str) -> Path:
+    described = admin(broker.bootstrap).describe_topics(TopicCollection([topic]))[topic].result(timeout=10)
+    # librdkafka prints base64 with the two letters that a path can't have.
+    return broker.data / "logs" / str(described.topic_id).replace("+", "-").replace("/", "_")
+
+
+def failure_of_produce(broker: Strandline, topic: str) -> int:
+    failures: list[KafkaError] = []
+    settings = {"bootstrap.servers": broker.bootstrap, "retries": 0, "message.timeout.ms": 5_000, "log_level": 0}
+    producer = Producer(settings)
+    producer.produce(topic, b"v", partition=0, on_delivery=lambda error, _: failures.append(error))
+    producer.flush(10)
+    return failures[0].code() if failures[0] else 0
+
+
+def refused_lookup(broker: Strandline, topic: str) -> str:
+    """What our own command says of a topic whose offsets it can't look up; nothing when it can."""
+    result = strandline("topic", "offsets", topic, broker=broker)
+    return result.stderr if result.returncode else ""
+
+
+def test_a_log_that_no_topic_knows_is_set_aside_and_removed_later(make_broker: Make, topic_name: str) -> None:
+    broker = make_broker(reconciliation_interval_ms=1000, quarantine_retention_ms=6000).start()
+    create_topic(broker.bootstrap, topic_name)
+    produce(broker.bootstrap, topic_name, [Record(b"v")] * 10)
+    planted = plant(broker)
+    aside = broker.data / "quarantine" / STRANGER / "0"
+    wait_until("it is set aside", lambda: (aside / SEGMENT).exists())
+    wait_until("its folder is gone", lambda: not planted.exists())
+    [told] = wait_until("it is told of", lambda: storage(broker).get("strangers"))
+    assert (told["topic_id"], told["partition"], told["state"], told["bytes"]) == (STRANGER, 0, "quarantined", 10_000)
+    assert metric(broker, "strandline_storage_orphans") == 1
+    assert metric(broker, "strandline_storage_quarantined_bytes") == 10_000
+    assert "no topic knows this log" in broker.log.read_text()
+    # Killed while it waits: it goes all the same.
+    broker.kill()
+    broker.start()
+    assert wait_until("it is told of again", lambda: storage(broker)).get("strangers") in ([told], [])
+    wait_until("it is removed", lambda: not aside.exists())
+    wait_until("that is told", lambda: storage(broker).get("strangers") == [])
+    assert len(consume(broker.bootstrap, topic_name)) == 10
+
+
+def test_kills_in_between_lose_nothing_that_is_known(make_broker: Make, topic_name: str) -> None:
+    broker = make_broker(reconciliation_interval_ms=1000, quarantine_retention_ms=0).start()
+    create_topic(broker.bootstrap, topic_name, partitions=3)
+    for round_ in range(4):
+        produce(broker.bootstrap, topic_name, [Record(b"v", partition=i % 3) for i in range(30)])
+        for partition in range(3):
+            plant(broker, round_ * 3 + partition)
+        if round_ % 2:
+            wait_until("the first are set aside", lambda: list((broker.data / "quarantine").rglob("*.log")))
+        broker.kill()
+        broker.start()
+    wait_until("all strangers are gone", lambda: not list(broker.data.rglob(f"{STRANGER}/*")))
+    assert len(consume(broker.bootstrap, topic_name, partitions=3)) == 120
+
+
+def test_a_partition_whose_folder_is_gone_is_never_empty(lossy: Make, topic_name: str) -> None:
+    broker = lossy(reconciliation_interval_ms=1000).start()
+    create_topic(broker.bootstrap, topic_name)
+    create_topic(broker.bootstrap, f"{topic_name}-other")
+    create_topic(broker.bootstrap, f"{topic_name}-unused")
+    for name in (topic_name, f"{topic_name}-other"):
+        produce(broker.bootstrap, name, [Record(b"v")] * 10)
+    folder = topic_folder(broker, topic_name)
+    assert broker.stop() == 0
+    shutil.move(folder, broker.folder / "elsewhere")
+    broker.start()
+    assert "KAFKA_STORAGE_ERROR" in refused_lookup(broker, topic_name)
+    assert failure_of_produce(broker, topic_name) == KafkaError.KAFKA_STORAGE_ERROR
+    [missing] = wait_until("it is told of", lambda: storage(broker).get("missing"))
+    assert (missing["topic"], missing["partition"]) == (topic_name, 0)
+    assert "segment is missing" in missing["what"]
+    assert metric(broker, "strandline_storage_missing_partitions") == 1
+    # One that nothing was ever written to has lost nothing, and others go on.
+    assert failure_of_produce(broker, f"{topic_name}-unused") == 0
+    assert len(consume(broker.bootstrap, f"{topic_name}-other")) == 10
+    # It is there again: somebody mounted the disk.
+    shutil.move(broker.folder / "elsewhere", folder)
+    wait_until("it is served again", lambda: not refused_lookup(broker, topic_name))
+    assert failure_of_produce(broker, topic_name) == 0
+    assert len(consume(broker.bootstrap, topic_name)) == 11
+
+
+def test_a_folder_that_vanishes_from_a_running_broker_stops_its_partition(lossy: Make, topic_name: str) -> None:
+    broker = lossy(reconciliation_interval_ms=1000).start()
+    create_topic(broker.bootstrap, topic_name)
+    produce(broker.bootstrap, topic_name, [Record(b"v")] * 10)
+    shutil.rmtree(topic_folder(broker, topic_name))
+    answers: list[int] = []
+
+    def is_refused() -> bool:
+        answers.append(failure_of_produce(broker, topic_name))
+        return answers[-1] == KafkaError.KAFKA_STORAGE_ERROR
+
+    wait_until("it takes no more records", is_refused)
+    acknowledged = 10 + answers.count(0)
+    broker.kill()
+    broker.start()
+    # What had not left the journal is written again; what had is told to be missing.
+    refusal = refused_lookup(broker, topic_name)
+    if refusal:
+        assert "KAFKA_STORAGE_ERROR" in refusal
+    else:
+        assert len(consume(broker.bootstrap, topic_name)) == acknowledged
+
+
+def test_what_is_created_and_deleted_meanwhile_is_no_stranger(make_broker: Make, topic_name: str) -> None:
+    broker = make_broker(reconciliation_interval_ms=1000, deletion_grace_ms=100).start()
+    for round_ in range(12):
+        name = f"{topic_name}-{round_}"
+        create_topic(broker.bootstrap, name, partitions=3)
+        produce(broker.bootstrap, name, [Record(b"v", partition=i % 3) for i in range(30)])
+        if round_ % 2:
+            for future in admin(broker.bootstrap).delete_topics([name]).values():
+                future.result(timeout=20)
+        found = storage(broker)
+        assert not found.get("strangers") and not found.get("missing"), found
+    assert not (broker.data / "quarantine").exists()
