@@ -46,7 +46,8 @@ pub(crate) enum CheckpointFailure {
     /// Segments, or their names, could not be synced, and no copies take their place: what they hold may
     /// be gone, however well it reads.
     Unsound(StorageError),
-    Snapshot(StorageError),
+    /// A later one may come to its end: the snapshot could not be written, or there is no room.
+    Passing(StorageError),
 }
 
 impl Frozen {
@@ -56,9 +57,9 @@ impl Frozen {
             log.save_index();
         }
         let failures = self.work.run();
-        shared.replace_unsound(&failures).map_err(CheckpointFailure::Unsound)?;
+        shared.replace_unsound(&failures)?;
         snapshot::write(&*shared.disk, &self.head, &self.rows)
-            .map_err(|error| CheckpointFailure::Snapshot(StorageError::io("write snapshot", error)))
+            .map_err(|error| CheckpointFailure::Passing(StorageError::io("write snapshot", error)))
     }
 }
 

@@ -72,6 +72,30 @@ impl FileEngineConfig {
         }
     }
 
+    /// The same on a volume of `total` bytes: what may lie idle, or be written before anybody looks at
+    /// the free space again, is a small part of it.
+    #[must_use]
+    pub fn fitted_to(self, total: ByteCount) -> Self {
+        let part = |bytes: ByteCount, of: ByteCount, part: u64| {
+            let part = of.get() / part / BLOCK_BYTES * BLOCK_BYTES;
+            bytes.min(ByteCount::new(part.max(4 * BLOCK_BYTES)))
+        };
+        let journal_cap = part(self.journal_cap, total, 4);
+        let journal_file = part(self.journal_file, journal_cap, 8);
+        let reserve = part(self.reserve, total, 8);
+        Self {
+            journal_first_file: self.journal_first_file.min(journal_file),
+            journal_file,
+            journal_cap,
+            checkpoint_at: part(self.checkpoint_at, journal_cap, 4),
+            group_max: part(self.group_max, journal_file, 2),
+            queue_max: part(self.queue_max, reserve, 4),
+            space_check_every: part(self.space_check_every, reserve, 8),
+            reserve,
+            ..self
+        }
+    }
+
     /// As small as it works: a few groups fill a journal file, a few files the journal.
     pub fn tiny() -> Self {
         Self {
@@ -122,5 +146,30 @@ impl std::fmt::Debug for FileEngineConfig {
             .field("journal_file", &self.journal_file)
             .field("journal_cap", &self.journal_cap)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_volume_keeps_most_of_itself_for_records() {
+        let production = || FileEngineConfig::production(Arc::new(|_| {}));
+        let large = production().fitted_to(ByteCount::gib(2));
+        assert_eq!((large.journal_cap, large.reserve), (ByteCount::mib(512), ByteCount::mib(128)));
+        assert_eq!((large.queue_max, large.journal_file), (ByteCount::mib(8), ByteCount::mib(64)));
+        for mib in [8, 64, 500] {
+            let total = ByteCount::mib(mib);
+            let small = production().fitted_to(total);
+            assert!(small.journal_cap.get() + small.reserve.get() < total.get() / 2, "{mib}");
+            // A snapshot and a journal file, beside what comes in before the next look.
+            let unseen = small.queue_max.get() + small.space_check_every.get();
+            assert!(unseen + small.journal_file.get() < small.reserve.get(), "{mib}");
+            assert!(small.journal_first_file <= small.journal_file);
+            assert!(small.bounds().data < small.bounds().rows);
+        }
+        let tiniest = production().fitted_to(ByteCount::ZERO);
+        assert!(tiniest.journal_cap >= tiniest.journal_file && tiniest.queue_max > ByteCount::ZERO);
     }
 }

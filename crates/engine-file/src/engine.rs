@@ -73,7 +73,7 @@ impl FileEngine {
     ) -> Result<(Arc<Self>, RecoveryReport), OpenError> {
         let lock = Arc::new(take_lock(&*disk)?);
         let segments = SegmentStore::new(Arc::clone(&disk), config.segment_options());
-        let recovered = recovery::recover(&disk, &segments)?;
+        let recovered = recovery::recover(&disk, &segments, config.reserve)?;
         for DamagedLog { id, reason, rescued } in &recovered.report.damaged {
             tracing::error!(partition = %id, reason, rescued, "log is damaged and stays closed");
         }
@@ -229,8 +229,12 @@ fn take_lock(disk: &dyn Disk) -> Result<DiskLock, OpenError> {
         Ok(lock) => {
             let file = disk.open(path, OpenMode::Either).map_err(failed)?;
             let text = format!("{}\n", std::process::id());
-            file.set_len(0).and_then(|()| file.write_at(0, &[text.as_bytes()])).map_err(failed)?;
-            Ok(lock)
+            let written = file.set_len(0).and_then(|()| file.write_at(0, &[text.as_bytes()]));
+            match written {
+                // For people only: a full disk is no reason not to start.
+                Err(error) if error.kind() != std::io::ErrorKind::StorageFull => Err(failed(error)),
+                _ => Ok(lock),
+            }
         }
         Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
             let process = disk.open(path, OpenMode::Existing).ok().and_then(|file| {

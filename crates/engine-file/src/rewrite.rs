@@ -73,7 +73,7 @@ impl Parts {
         let Shared { space, disk, .. } = &*self.shared;
         space.look(&**disk);
         space.check(&**disk)?;
-        let free = space.free().map_or(u64::MAX, ByteCount::get);
+        let free = space.room().map_or(u64::MAX, ByteCount::get);
         if free >= bytes {
             return Ok(());
         }

@@ -54,13 +54,21 @@ pub(crate) enum LoadedSnapshot {
 /// Writes a snapshot, durably, in place of the one before.
 pub(crate) fn write(disk: &dyn Disk, head: &SnapshotHead, rows: &RowMap) -> io::Result<()> {
     let new_name = Path::new(NEW_NAME);
-    let file = disk.open(new_name, OpenMode::Either)?;
+    if let Err(error) = write_new(disk, head, rows) {
+        // It may be what fills the disk. One that stays is overwritten by the next.
+        drop(disk.remove_file(new_name));
+        return Err(error);
+    }
+    disk.rename(new_name, Path::new(NAME))?;
+    disk.sync_dir(Path::new(""))
+}
+
+fn write_new(disk: &dyn Disk, head: &SnapshotHead, rows: &RowMap) -> io::Result<()> {
+    let file = disk.open(Path::new(NEW_NAME), OpenMode::Either)?;
     file.set_len(0)?;
     let (rows_bytes, rows_checksum) = write_rows(&*file, rows)?;
     file.write_at(0, &[&head.encode(rows.len() as u64, rows_bytes, rows_checksum)])?;
-    file.sync_data()?;
-    disk.rename(new_name, Path::new(NAME))?;
-    disk.sync_dir(Path::new(""))
+    file.sync_data()
 }
 
 /// Says how many bytes the rows take and what their checksum is.

@@ -68,8 +68,14 @@ impl SpaceGauge {
         Err(StorageError::new(ErrorKind::Full, message))
     }
 
+    /// Free bytes, the reserve among them; `None` when the disk can't tell.
     pub(crate) fn free(&self) -> Option<ByteCount> {
         let free = self.free.load(Ordering::Relaxed);
-        (free != u64::MAX).then(|| ByteCount::new(free.saturating_sub(self.reserve)))
+        (free != u64::MAX).then(|| ByteCount::new(free))
+    }
+
+    /// Free bytes beside the reserve.
+    pub(crate) fn room(&self) -> Option<ByteCount> {
+        self.free().map(|free| free.saturating_sub(ByteCount::new(self.reserve)))
     }
 }

@@ -289,7 +289,7 @@ impl Shared {
             Arc::new(opened.await?)
         };
         if segments.has_dropped() {
-            // Segments that were dropped, or replaced, and whose files are still there.
+            // Segments that were dropped, replaced, or never the log's, and whose files are still there.
             self.sweeper.sweep(&segments);
         }
         let epoch_row = match row {

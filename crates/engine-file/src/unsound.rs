@@ -4,12 +4,14 @@
 //! it has, nobody writes to the log or removes it.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 use parking_lot::Mutex;
-use strandline_model::{Offset, PartitionId};
+use strandline_model::{ByteCount, Offset, PartitionId};
 use strandline_storage::{ErrorKind, StorageError};
 
+use crate::checkpoint::CheckpointFailure;
+use crate::disk::DiskFile;
 use crate::engine::Shared;
 use crate::queue::{Control, StopMark};
 use crate::segment::SyncFailure;
@@ -22,9 +24,16 @@ pub(crate) struct Unsound {
 
 #[derive(Debug, Default)]
 struct State {
-    segments: BTreeMap<(PartitionId, Offset), StorageError>,
+    segments: BTreeMap<(PartitionId, Offset), Mark>,
     /// How many marks a log ever had, of logs that had one.
     counts: BTreeMap<PartitionId, u64>,
+}
+
+#[derive(Clone, Debug)]
+struct Mark {
+    error: StorageError,
+    /// Kept open: the system may forget what it has of a file that nobody has.
+    file: Option<Arc<dyn DiskFile>>,
 }
 
 /// How many marks a log had at some moment.
@@ -33,9 +42,19 @@ pub(crate) struct MarkCount(u64);
 
 impl Unsound {
     /// A segment's file could not be synced.
-    pub(crate) fn mark(&self, id: PartitionId, segment: Offset, error: &StorageError) {
+    pub(crate) fn mark(
+        &self,
+        id: PartitionId,
+        segment: Offset,
+        error: &StorageError,
+        file: Option<&Arc<dyn DiskFile>>,
+    ) {
         let mut state = self.state.lock();
-        state.segments.entry((id, segment)).or_insert_with(|| error.clone());
+        let fresh = || Mark { error: error.clone(), file: None };
+        let mark = state.segments.entry((id, segment)).or_insert_with(fresh);
+        if let Some(file) = file {
+            mark.file = Some(Arc::clone(file));
+        }
         *state.counts.entry(id).or_default() += 1;
     }
 
@@ -64,11 +83,13 @@ impl Unsound {
 
     fn all(&self) -> Vec<(PartitionId, Offset, StorageError)> {
         let state = self.state.lock();
-        state.segments.iter().map(|((id, at), error)| (*id, *at, error.clone())).collect()
+        state.segments.iter().map(|((id, at), mark)| (*id, *at, mark.error.clone())).collect()
     }
 
     fn take_back(&self, id: PartitionId, segment: Offset) {
-        self.state.lock().segments.remove(&(id, segment));
+        let mark = self.state.lock().segments.remove(&(id, segment));
+        // After the lock: the last reference to the file may go here.
+        drop(mark);
     }
 }
 
@@ -91,17 +112,28 @@ impl Shared {
     /// on as if they had been: what the rows believe of them is durable. Blocks.
     ///
     /// `failures` is what the checkpoint met; what a direct append met before, or meanwhile, is marked.
-    pub(crate) fn replace_unsound(&self, failures: &[SyncFailure]) -> Result<(), StorageError> {
-        for SyncFailure { segment, error, .. } in failures {
-            let Some((id, segment)) = segment else { return Err(error.clone()) };
-            self.unsound.mark(*id, *segment, error);
+    /// A segment for whose copy there is no room keeps its mark, and the checkpoint fails: the next one
+    /// tries again.
+    pub(crate) fn replace_unsound(
+        &self,
+        failures: &[SyncFailure],
+    ) -> Result<(), CheckpointFailure> {
+        for SyncFailure { segment, error, file } in failures {
+            let Some((id, segment)) = segment else {
+                return Err(CheckpointFailure::Unsound(error.clone()));
+            };
+            self.unsound.mark(*id, *segment, error, file.as_ref());
         }
+        let mut no_room = None;
         for (id, segment, error) in self.unsound.all() {
-            self.break_unsound(id, &error)?;
-            self.replace(id, segment, &error)?;
-            self.unsound.take_back(id, segment);
+            self.break_unsound(id, &error).map_err(CheckpointFailure::Unsound)?;
+            match self.replace(id, segment, &error) {
+                Ok(()) => self.unsound.take_back(id, segment),
+                Err(error) if error.kind() == ErrorKind::Full => drop(no_room.get_or_insert(error)),
+                Err(error) => return Err(CheckpointFailure::Unsound(error)),
+            }
         }
-        Ok(())
+        no_room.map_or(Ok(()), |error| Err(CheckpointFailure::Passing(error)))
     }
 
     /// Has the commit thread end the log's handle.
@@ -125,6 +157,7 @@ impl Shared {
             rows.segments(id).into_iter().find(|facts| facts.base_offset == segment && !is_removed)
         };
         let Some(facts) = facts else { return Ok(()) };
+        self.check_room_for_copy(facts.bytes)?;
         let epochs = self.logs.epochs(id);
         self.segments.replace(id, &facts, |batch| epochs.may_hold(batch)).map_err(|error| {
             let message = format!("segment could not be synced, nor replaced. cause=`{cause}`");
@@ -132,6 +165,19 @@ impl Shared {
         })?;
         tracing::warn!(log = %id, %segment, error = %cause, "segment could not be synced and was replaced");
         Ok(())
+    }
+}
+
+impl Shared {
+    /// Half of the reserve is left to metadata and removals, which may be what makes room.
+    fn check_room_for_copy(&self, bytes: u64) -> Result<(), StorageError> {
+        // A disk that can't tell is not full: the write will tell.
+        let free = self.disk.free_space().map_or(u64::MAX, ByteCount::get);
+        if free >= bytes.saturating_add(self.config.reserve.get() / 2) {
+            return Ok(());
+        }
+        let message = format!("no room for the copy of a segment. free=`{free}`, bytes=`{bytes}`");
+        Err(StorageError::new(ErrorKind::Full, message))
     }
 }
 
@@ -148,8 +194,8 @@ mod tests {
         let unsound = Unsound::default();
         let (before, other) = (unsound.count(id(1)), unsound.count(id(2)));
         unsound.check(id(1), before).unwrap();
-        unsound.mark(id(1), Offset::new(7), &error);
-        unsound.mark(id(1), Offset::new(9), &error);
+        unsound.mark(id(1), Offset::new(7), &error, None);
+        unsound.mark(id(1), Offset::new(9), &error, None);
         assert_eq!(unsound.all().len(), 2);
         unsound.take_back(id(1), Offset::new(7));
         assert!(unsound.contains(id(1)) && !unsound.contains(id(0)) && !unsound.contains(id(2)));

@@ -382,3 +382,15 @@ pub struct Space {
     /// Bytes below which appends are refused, so that metadata and removals still fit.
     pub reserve: ByteCount,
 }
+
+impl Space {
+    /// Bytes that appends may still fill; `None` when the engine can't know.
+    pub fn room(&self) -> Option<ByteCount> {
+        self.free.map(|free| free.saturating_sub(self.reserve))
+    }
+
+    /// Whether appends are refused for lack of space.
+    pub fn is_full(&self) -> bool {
+        self.room() == Some(ByteCount::ZERO)
+    }
+}

@@ -91,9 +91,13 @@ impl Status for BrokerStatus {
             let lacking: Vec<String> = broker
                 .space()
                 .into_iter()
-                .filter(|(_, space)| space.free.is_some_and(|free| free <= space.reserve))
+                .filter(|(_, space)| space.is_full())
                 .map(|(engine, space)| {
-                    format!("{engine}: {} bytes free", space.free.unwrap_or_default())
+                    let (free, reserve) = (space.free.unwrap_or_default(), space.reserve);
+                    format!(
+                        "{engine}: records are refused, {free} bytes are free and {reserve} kept \
+                         for deleting"
+                    )
                 })
                 .collect();
             let ok = lacking.is_empty();

@@ -96,7 +96,9 @@ fn open_folder(
 ) -> Result<(Arc<FileEngine>, String), OpenError> {
     let disk =
         RealDisk::open(root).map_err(|source| OpenError::Io { what: "make the folder", source })?;
-    let (engine, report) = FileEngine::open(Arc::new(disk), config)?;
+    // A volume that can't tell is large.
+    let total = disk.total_space().unwrap_or(ByteCount::new(u64::MAX));
+    let (engine, report) = FileEngine::open(Arc::new(disk), config.fitted_to(total))?;
     Ok((engine, report.to_string()))
 }
 

@@ -131,7 +131,7 @@ fn how_kept(plan: &Plan, broker: &Broker) -> String {
 
 /// What the data folder's disk has free for records.
 fn free_space(broker: &Broker) -> Option<ByteCount> {
-    broker.space().into_iter().find(|(engine, _)| engine == "file")?.1.free
+    broker.space().into_iter().find(|(engine, _)| engine == "file")?.1.room()
 }
 
 /// Bytes for people.

@@ -86,7 +86,7 @@ impl Committer {
         }
         let result = result.and_then(|()| match mark {
             StopMark::Running => {
-                self.record_checkpoint(sequence).map_err(CheckpointFailure::Snapshot)
+                self.record_checkpoint(sequence).map_err(CheckpointFailure::Passing)
             }
             StopMark::Clean => Ok(()),
         });
@@ -133,7 +133,7 @@ impl Committer {
                 self.end(error.clone());
                 error
             }
-            CheckpointFailure::Snapshot(error) => {
+            CheckpointFailure::Passing(error) => {
                 tracing::warn!(%error, "checkpoint failed, the journal keeps its space");
                 self.shared.space.note_full(&error);
                 self.shared.checkpoints.note_failure();

@@ -138,7 +138,7 @@ impl Work {
                 }
                 Err(DurableWriteError::Write(error)) => run.result = Err(error),
                 Err(DurableWriteError::Sync { segment, error }) => {
-                    unsound.mark(placed[0].log.id, segment, &error);
+                    unsound.mark(placed[0].log.id, segment, &error, None);
                     done.met_unsound = true;
                     run.result = Err(error);
                 }

@@ -41,6 +41,14 @@ impl RealDisk {
     }
 }
 
+impl RealDisk {
+    /// Bytes of the whole volume.
+    pub fn total_space(&self) -> io::Result<ByteCount> {
+        let stats = statvfs(&self.root)?;
+        Ok(ByteCount::new(stats.f_blocks.saturating_mul(stats.f_frsize)))
+    }
+}
+
 fn create_durably(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());

@@ -107,6 +107,21 @@ impl Journal {
         self.files.range(generation..).try_for_each(|(_, (spare, _))| spare.file.sync_data())
     }
 
+    /// Removes the files that hold nothing from `generation` on. One that can't be removed stays.
+    pub(crate) fn discard_needless(&mut self, disk: &dyn Disk, generation: Generation) {
+        let live = self.files.split_off(&generation);
+        let old = std::mem::replace(&mut self.files, live);
+        let blank = self.headless.extract_if(.., |(_, header)| *header == ParsedHeader::Blank);
+        let needless: Vec<_> =
+            old.into_values().map(|(file, _)| file).chain(blank.map(|(file, _)| file)).collect();
+        for SpareFile { slot, file, bytes } in needless {
+            drop(file);
+            if let Err(error) = disk.remove_file(&slot.path()) {
+                tracing::warn!(%error, slot = slot.0, bytes, "spare file of the journal stays");
+            }
+        }
+    }
+
     /// The highest generation that a header names.
     pub(crate) fn generation_max(&self) -> Generation {
         self.files.keys().next_back().copied().unwrap_or(Generation(0))
@@ -195,8 +210,11 @@ impl Journal {
         at: GroupPosition,
         expected: GroupSequence,
     ) -> io::Result<EndFacts> {
-        let mut facts = EndFacts::default();
+        let is_gone = at.position > 0 && !self.files.contains_key(&at.generation);
+        let mut facts = EndFacts { cut_short: is_gone, ..EndFacts::default() };
         for (generation, (file, header)) in self.files.range(at.generation..) {
+            facts.cut_short |=
+                file.bytes < header.file_bytes && !self.abandoned.contains_key(generation);
             let later = *generation > at.generation || at.position == 0;
             facts.synced_beyond |= later && header.first_sequence > expected;
             let from = if later { BLOCK_BYTES } else { at.position.max(BLOCK_BYTES) };

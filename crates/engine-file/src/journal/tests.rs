@@ -159,6 +159,55 @@ fn a_damaged_header_of_a_live_file_is_reported() {
     assert!(matches!(walk(&*disk, START), Err(ReadFailure::Damaged { .. })));
 }
 
+/// What is left of a file that somebody cut is never taken for all of it: only what begins no file yet
+/// can't be told from one that is not there.
+#[test]
+fn a_file_that_was_cut_anywhere_is_reported() {
+    let whole = one_file();
+    let all: Vec<_> = (1..=8).collect();
+    assert_eq!(walk(&*disk_with(&whole), START).unwrap().0, all);
+    for length in 0..whole.len() {
+        let disk = disk_with(&whole[..length]);
+        match walk(&*disk, START) {
+            Ok((numbers, _)) => assert!(length < 72 && numbers.is_empty(), "{length}"),
+            Err(failure) => {
+                assert!(matches!(failure, ReadFailure::Damaged { .. }), "{length}: {failure:?}");
+            }
+        }
+        // A snapshot that lies in the file knows that it was there.
+        let position = GroupPosition { generation: Generation(1), position: 2 * BLOCK_BYTES };
+        let start = WalkStart { position, sequence: GroupSequence(2) };
+        let failure = walk(&*disk, start).unwrap_err();
+        assert!(matches!(failure, ReadFailure::Damaged { .. }), "{length}: {failure:?}");
+    }
+}
+
+#[test]
+fn a_file_that_is_gone_is_reported() {
+    let disk = new_disk();
+    let mut writer = writer(&disk);
+    (1..=12).for_each(|number| commit(&mut writer, number));
+    let start = WalkStart { position: writer.end(), sequence: GroupSequence(13) };
+    commit(&mut writer, 13);
+    let names = disk.list(Path::new(FOLDER)).unwrap();
+    for (at, name) in names.iter().enumerate() {
+        let image = disk.after(Crash::KeepAll);
+        image.remove_file(&Path::new(FOLDER).join(&name.name)).unwrap();
+        let is_last = writer.end().generation.0 == at as u64 + 1;
+        match walk(&image, START) {
+            // Nothing is left that knew of it; where the snapshot lies in it, that does.
+            Ok((numbers, _)) if is_last => {
+                assert!(numbers.len() < 13);
+                let failure = walk(&image, start).unwrap_err();
+                assert!(matches!(failure, ReadFailure::Damaged { .. }), "{failure:?}");
+            }
+            // A spare one.
+            Ok((numbers, _)) => assert_eq!(numbers.len(), 13, "{}", name.name),
+            Err(failure) => assert!(matches!(failure, ReadFailure::Damaged { .. }), "{failure:?}"),
+        }
+    }
+}
+
 #[test]
 fn a_newer_file_is_named_so() {
     let mut block = FileHeader {

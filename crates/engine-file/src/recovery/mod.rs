@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use strandline_model::ByteCount;
 
 use crate::disk::Disk;
 use crate::journal::files::SpareFile;
@@ -57,9 +58,13 @@ const NEW: SnapshotHead = SnapshotHead {
 };
 
 /// Brings the folder into a state from which an engine goes on. Blocks.
+///
+/// With less than `reserve` free it gives up files of the journal that hold nothing, to have room for
+/// its snapshot.
 pub(crate) fn recover(
     disk: &Arc<dyn Disk>,
     segments: &Arc<SegmentStore>,
+    reserve: ByteCount,
 ) -> Result<Recovered, OpenError> {
     let began = Instant::now();
     let loaded = snapshot::load(&**disk).map_err(failed("read snapshot"))?;
@@ -84,7 +89,7 @@ pub(crate) fn recover(
         }
         (FolderVerdict::Resume | FolderVerdict::Recover, LoadedSnapshot::Found(head, rows)) => {
             disk.create_dir(folder).map_err(failed("make journal"))?;
-            go_on(disk, segments, head, rows, FolderFacts { snapshot: found, others, tail: false })?
+            go_on(disk, segments, head, rows, (first_look, reserve))?
         }
         (_, LoadedSnapshot::None) => {
             return Err(OpenError::damaged(
@@ -103,7 +108,7 @@ fn go_on(
     segments: &Arc<SegmentStore>,
     head: SnapshotHead,
     rows: RowMap,
-    folder: FolderFacts,
+    (folder, reserve): (FolderFacts, ByteCount),
 ) -> Result<Recovered, OpenError> {
     // Whoever stopped before may have been killed between making, renaming or removing a file and the
     // sync of its folder. What is found from now on stays: the snapshot that this start believes, the
@@ -111,7 +116,7 @@ fn go_on(
     // does not come back.
     disk.sync_dir(Path::new(journal::FOLDER)).map_err(failed("sync journal"))?;
     disk.sync_dir(Path::new("")).map_err(failed("sync folder"))?;
-    let journal = Journal::open(&**disk)?;
+    let mut journal = Journal::open(&**disk)?;
     journal.sync_from(head.position.generation).map_err(failed("sync journal"))?;
     let start = WalkStart { position: head.position, sequence: head.sequence.next() };
     let mut facts = Facts::new(rows, head.sequence);
@@ -126,6 +131,10 @@ fn go_on(
         let report = RecoveryReport::clean();
         Recovered { report, ..Recovered::from_snapshot(head, facts.into_rows()) }
     } else {
+        // A disk that can't tell has room.
+        if disk.free_space().is_ok_and(|free| free < reserve) {
+            journal.discard_needless(&**disk, head.position.generation);
+        }
         let mut batches = Batches::new(facts, segments);
         journal.walk(start, |group| batches.read(&group))?;
         let mut report = RecoveryReport::recovered(end.torn_groups);

@@ -11,6 +11,8 @@ pub(crate) struct EndFacts {
     pub(crate) synced_beyond: bool,
     /// A whole live group lies in a file without a valid header.
     pub(crate) homeless_group: bool,
+    /// A live file is shorter than it was when it was begun, or the one in which the walk began is gone.
+    pub(crate) cut_short: bool,
     /// Beginnings of groups, torn or whole, from the expected one on.
     pub(crate) torn_groups: u64,
 }
@@ -32,7 +34,7 @@ impl EndFacts {
     pub(crate) const fn verdict(&self) -> EndVerdict {
         match (
             self.next_begins_here,
-            self.synced_beyond || self.homeless_group,
+            self.synced_beyond || self.homeless_group || self.cut_short,
             self.torn_groups > 0,
         ) {
             (true, _, _) => EndVerdict::GoOn,
@@ -196,25 +198,30 @@ mod tests {
         const X: Option<bool> = None;
         const Y: Option<bool> = Some(true);
         const N: Option<bool> = Some(false);
-        // next begins here, synced beyond, homeless group, torn groups
+        // next begins here, synced beyond, homeless group, cut short, torn groups
         let rows = [
-            Case("next file", [Y, X, X, X], EndVerdict::GoOn),
-            Case("a mark names it", [N, Y, X, X], EndVerdict::Damage),
-            Case("its file lost the header", [N, N, Y, X], EndVerdict::Damage),
-            Case("torn", [N, N, N, Y], EndVerdict::TornTail),
-            Case("nothing", [N, N, N, N], EndVerdict::End),
+            Case("next file", [Y, X, X, X, X], EndVerdict::GoOn),
+            Case("a mark names it", [N, Y, X, X, X], EndVerdict::Damage),
+            Case("its file lost the header", [N, N, Y, X, X], EndVerdict::Damage),
+            Case("its file was cut", [N, N, N, Y, X], EndVerdict::Damage),
+            Case("torn", [N, N, N, N, Y], EndVerdict::TornTail),
+            Case("nothing", [N, N, N, N, N], EndVerdict::End),
         ];
-        for (next_begins_here, synced_beyond) in BOTH.map(|a| BOTH.map(|b| (a, b))).concat() {
-            for (homeless_group, torn) in BOTH.map(|a| BOTH.map(|b| (a, b))).concat() {
-                let torn_groups = u64::from(torn) * 3;
-                let facts =
-                    EndFacts { next_begins_here, synced_beyond, homeless_group, torn_groups };
-                let input = [next_begins_here, synced_beyond, homeless_group, torn];
-                let matches = |row: &[Option<bool>; 4]| {
-                    row.iter().zip(input).all(|(pattern, input)| fits(*pattern, input))
-                };
-                check(&rows, matches, facts.verdict());
-            }
+        for bits in 0..32_u8 {
+            let input = [1, 2, 4, 8, 16].map(|bit| bits & bit != 0);
+            let [next_begins_here, synced_beyond, homeless_group, cut_short, torn] = input;
+            let torn_groups = u64::from(torn) * 3;
+            let facts = EndFacts {
+                next_begins_here,
+                synced_beyond,
+                homeless_group,
+                cut_short,
+                torn_groups,
+            };
+            let matches = |row: &[Option<bool>; 5]| {
+                row.iter().zip(input).all(|(pattern, input)| fits(*pattern, input))
+            };
+            check(&rows, matches, facts.verdict());
         }
     }
 

@@ -57,7 +57,11 @@ impl SegmentStore {
         };
         self.disk.rename(&path, &key.path()).map_err(failed)?;
         self.files.replace(key, copy);
-        self.sync_folder(&partition_dir(id)).map_err(failed)
+        // Not for want of room, whatever it says: it is never tried again.
+        self.sync_folder(&partition_dir(id)).map_err(|error| {
+            let message = format!("sync replaced segment. file=`{}`", key.path().display());
+            StorageError::new(ErrorKind::Unavailable, message).caused_by(error)
+        })
     }
 
     /// A durable copy of what is believed, or what is wrong with it.

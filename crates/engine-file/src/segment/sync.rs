@@ -34,7 +34,7 @@ pub(crate) struct SyncFailure {
     /// Why.
     pub error: StorageError,
     /// Keeps the file open: another handle of it would not know of the failure.
-    pub(super) _file: Option<Arc<dyn DiskFile>>,
+    pub file: Option<Arc<dyn DiskFile>>,
 }
 
 impl SyncWork {
@@ -55,7 +55,7 @@ impl SyncWork {
                     let context = format!("sync segment. file=`{}`", key.path().display());
                     let error = StorageError::io(context, error);
                     let segment = Some((key.id, key.segment.base_offset));
-                    failures.push(SyncFailure { segment, error, _file: Some(unsynced.file) });
+                    failures.push(SyncFailure { segment, error, file: Some(unsynced.file) });
                 }
             }
         }
@@ -67,7 +67,7 @@ impl SyncWork {
                 Err(error) => {
                     let context = format!("sync folder. folder=`{}`", folder.display());
                     let error = StorageError::io(context, error);
-                    failures.push(SyncFailure { segment: None, error, _file: None });
+                    failures.push(SyncFailure { segment: None, error, file: None });
                 }
             }
         }

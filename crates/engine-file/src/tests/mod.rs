@@ -1,9 +1,11 @@
 //! The engine as a whole, where the conformance suite can't look: what the disk does to it.
 
+mod copied;
 mod damage;
 mod direct;
 mod durability;
 mod failure;
+mod found;
 mod leftovers;
 mod panic;
 mod quarantine;

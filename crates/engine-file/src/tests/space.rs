@@ -79,6 +79,49 @@ async fn a_full_disk_refuses_appends_lets_rows_and_removals_go_on_and_recovers()
     small.assert_holds(&kept).await;
 }
 
+/// Room is what deleting makes; the start must not need it.
+#[tokio::test]
+async fn a_start_on_a_full_disk_serves_reads_and_removals_and_goes_on_when_there_is_room() {
+    let disk = TestDisk::new();
+    let running = Running::on(&disk);
+    let (large, small) = (running.open(0).await, running.open(1).await);
+    let batch = TestBatch::of(1).value_bytes(8000);
+    let mut kept = vec![small.append(batch).await];
+    running.checkpoint().await;
+    kept.extend(small.append_some(4).await);
+    for _ in 0..10 {
+        large.append(batch).await;
+    }
+    let images = [disk.after_death(), disk.after(Crash::KeepAll)];
+    let cleanly = {
+        drop((large, small));
+        running.close().await
+    };
+    for image in images.into_iter().chain([cleanly]) {
+        let used: usize =
+            image.paths().iter().filter_map(|path| image.contents(path)).map(|b| b.len()).sum();
+        image.set_capacity(Some(ByteCount::new(used as u64)));
+        let running = Running::on(&image);
+        let small = running.open(1).await;
+        small.assert_holds(&kept).await;
+        let at = small.log.bounds().written_end;
+        let refused = small.log.submit(at, batch.seal(at, small.epoch));
+        let Err(AppendError::Refused(error)) = refused else { panic!("{refused:?}") };
+        assert_eq!(error.kind(), ErrorKind::Full);
+        let removal = async {
+            while running.file.remove_some(partition(0), ByteCount::kib(64)).await.unwrap()
+                != Removal::Done
+            {}
+        };
+        removal.await;
+        assert_eq!(running.file.list().await.unwrap(), [partition(1)]);
+        image.set_capacity(None);
+        let appended = small.append(batch).await;
+        let all: Vec<_> = kept.iter().cloned().chain([appended]).collect();
+        Running::on(&image.after(Crash::DropAll)).open(1).await.assert_holds(&all).await;
+    }
+}
+
 fn appended(
     at: Offset,
     batch: TestBatch,

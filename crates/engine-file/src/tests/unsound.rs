@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use strandline_model::{ByteCount, LeaderEpoch, Offset};
-use strandline_storage::testkit::{Appended, TestBatch, partition};
-use strandline_storage::{Found, LogStore, Removal};
+use strandline_storage::testkit::{Appended, TestBatch, open_request, partition, settings};
+use strandline_storage::{
+    ErrorKind, Found, LogSettings, LogStore, MetaBatch, MetaStore, Removal, StorageError, Table,
+};
 
 use super::Running;
 use crate::FileEngineConfig;
-use crate::disk::{Crash, Disk, Fault, OpenMode, Persisted, Replay, TestDisk};
+use crate::disk::{Crash, Disk, Fault, OpenMode, Operation, Persisted, Replay, TestDisk};
 use crate::journal::BLOCK_BYTES;
 use crate::queue::StopMark;
 
@@ -24,7 +26,7 @@ type Heard = Arc<Mutex<Vec<String>>>;
 fn heard() -> (Heard, FileEngineConfig) {
     let heard = Heard::default();
     let told = Arc::clone(&heard);
-    let on_fatal = Arc::new(move |error: &strandline_storage::StorageError| {
+    let on_fatal = Arc::new(move |error: &StorageError| {
         told.lock().push(error.to_string());
     });
     let config = FileEngineConfig {
@@ -132,13 +134,152 @@ async fn a_closed_log_is_replaced_too_and_a_removed_one_need_not_be() {
     assert_kept(&disk, &kept).await;
     running.open(0).await.assert_holds(&kept).await;
 
-    running.open(0).await.append_some(1).await;
-    disk.inject(SEGMENT, 0, LOST);
+    // A large append meets the failure when the removal has begun, which is not known to it.
+    let hit = running.open(0).await;
+    for _ in 0..4 {
+        hit.append(large(4)).await;
+    }
+    drop(hit);
+    let step = running.file.remove_some(partition(0), ByteCount::new(1)).await.unwrap();
+    assert!(matches!(step, Removal::Remaining(_)), "{step:?}");
+    let error = StorageError::new(ErrorKind::Unavailable, "sync segment");
+    running.file.shared.unsound.mark(partition(0), Offset::ZERO, &error, None);
+    let (failed, copies) = (failed_syncs(&disk), copies(&disk));
+    assert_eq!((failed, copies), (2, 2), "each of those above failed once, and has its copy");
+    running.checkpoint().await;
+    assert!(!running.file.shared.unsound.contains(partition(0)));
     while running.file.remove_some(partition(0), ByteCount::new(1)).await.unwrap() != Removal::Done
     {
-        running.checkpoint().await;
     }
+    assert_eq!(self::copies(&disk), copies, "nobody needs it");
     assert_no_logs(&disk);
+}
+
+/// Syncs of files that failed.
+fn failed_syncs(disk: &TestDisk) -> usize {
+    count(disk, |operation| matches!(operation, Operation::SyncFailed { .. }))
+}
+
+/// Copies of segments that were begun.
+fn copies(disk: &TestDisk) -> usize {
+    count(
+        disk,
+        |operation| matches!(operation, Operation::Create { path, .. } if path.to_string_lossy().ends_with(".log.new")),
+    )
+}
+
+fn count(disk: &TestDisk, is_counted: impl Fn(&Operation) -> bool) -> usize {
+    let mut replay = Replay::of(disk);
+    std::iter::from_fn(|| replay.step()).filter(is_counted).count()
+}
+
+/// Names can't be made durable by a copy: the next start writes what they name again.
+#[tokio::test]
+async fn a_folder_that_cannot_be_synced_ends_the_engine_though_all_segments_are() {
+    let disk = TestDisk::new();
+    let (fatal, config) = heard();
+    let running = Running::with(&disk, config);
+    let kept = running.open(0).await.append_some(4).await;
+    disk.inject("/0", 0, Fault::SyncDir);
+    running.file.shared.checkpoints.done(StopMark::Running).await.unwrap_err();
+    assert_eq!((failed_syncs(&disk), copies(&disk)), (0, 0));
+    assert_eq!(fatal.lock().len(), 1, "{:?}", fatal.lock());
+    assert_kept(&disk, &kept).await;
+}
+
+/// A full disk is what lets syncs fail on some systems: the log waits for room, the others go on, and
+/// what makes room goes on too.
+#[tokio::test]
+async fn a_copy_waits_for_room_and_its_log_with_it() {
+    for by_the_write in [false, true] {
+        let disk = TestDisk::new();
+        let (fatal, config) = heard();
+        let reserve = config.reserve.get();
+        let running = Running::with(&disk, config);
+        let (hit, large_one) = (running.open(0).await, running.open(1).await);
+        let mut kept = hit.append_some(3).await;
+        for _ in 0..10 {
+            large_one.append(large(8)).await;
+        }
+        running.checkpoint().await;
+        kept.extend(hit.append_some(2).await);
+        disk.inject(SEGMENT, 0, LOST);
+        if by_the_write {
+            let kind = io::ErrorKind::StorageFull;
+            disk.inject(".log.new", 0, Fault::Write { kind, written: 90 });
+        } else {
+            let used = used(&disk);
+            disk.set_capacity(Some(ByteCount::new(used + reserve / 2)));
+        }
+        let refused = running.file.shared.checkpoints.done(StopMark::Running).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Full);
+        hit.heard.death().await;
+        assert_eq!(copies(&disk), usize::from(by_the_write));
+        assert!(!disk.paths().iter().any(|path| path.to_string_lossy().ends_with(".new")));
+        assert_kept(&disk, &kept).await;
+        let request = open_request(0, &Arc::default());
+        if !by_the_write {
+            let refused = running.file.open(request).await.unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Unavailable);
+        }
+        running.file.commit(MetaBatch::new().put(Table::Deletions, "t", "")).await.unwrap();
+        drop(large_one);
+        while running.file.remove_some(partition(1), ByteCount::kib(64)).await.unwrap()
+            != Removal::Done
+        {}
+        let again = running.open(0).await;
+        again.assert_holds(&kept).await;
+        kept.push(again.append(large(1)).await);
+        assert_kept(&disk, &kept).await;
+        assert_eq!(*fatal.lock(), [] as [String; 0]);
+    }
+}
+
+fn used(disk: &TestDisk) -> u64 {
+    let files = disk.paths();
+    files.iter().filter_map(|path| disk.contents(path)).map(|bytes| bytes.len() as u64).sum()
+}
+
+/// Whoever waits to open a log while the engine fails may not cut what the journal knows better.
+#[tokio::test]
+async fn who_opens_a_log_while_the_engine_fails_changes_nothing() {
+    let disk = TestDisk::new();
+    let running = Running::with(&disk, heard().1);
+    let hit = running.open(0).await;
+    let kept = hit.append_some(3).await;
+    drop(hit);
+    let turn = running.file.shared.turn().await;
+    let file = Arc::clone(&running.file);
+    let opening =
+        tokio::spawn(async move { file.open(open_request(0, &Arc::default())).await.map(|_| ()) });
+    tokio::task::yield_now().await;
+    assert!(!opening.is_finished(), "it waits for its turn");
+    disk.inject("/0", 0, Fault::SyncDir);
+    running.file.shared.checkpoints.done(StopMark::Running).await.unwrap_err();
+    let before = disk.operations();
+    drop(turn);
+    assert_eq!(opening.await.unwrap().unwrap_err().kind(), ErrorKind::Closed);
+    assert_eq!(disk.operations(), before);
+    assert_kept(&disk, &kept).await;
+}
+
+/// The folder's next owner finds nobody who still removes files in it.
+#[tokio::test]
+async fn a_close_waits_for_the_removal_of_dropped_segments() {
+    let mut disk = TestDisk::new();
+    for round in 0..20 {
+        let running = Running::with(&disk, heard().1);
+        let subject = running.open(0).await;
+        subject.log.configure(LogSettings { segment_bytes: ByteCount::new(300), ..settings() });
+        subject.append_some(40).await;
+        subject.log.trim(subject.log.bounds().durable_end).await.unwrap();
+        drop(subject);
+        disk = running.close().await;
+        let closed = disk.operations();
+        let lock = disk.lock().unwrap_or_else(|error| panic!("round {round}: {error}"));
+        assert_eq!(disk.operations(), closed);
+        drop(lock);
+    }
 }
 
 /// Every moment of the replacement, by a power cut and by the death of the process.
@@ -181,10 +322,9 @@ async fn a_replacement_that_fails_ends_the_engine_and_the_next_start_has_everyth
     let other = io::ErrorKind::Other;
     let cases = [
         ("no copy is made", ".log.new", 0, Fault::Open { kind: other }),
-        ("no room", ".log.new", 0, Fault::Write { kind: io::ErrorKind::StorageFull, written: 90 }),
         ("the copy is not synced", ".log.new", 0, LOST),
         ("its name is not synced", "/0", 1, Fault::SyncDir),
-        ("a folder is not synced, all segments are", "/0", 0, Fault::SyncDir),
+        ("a folder is not synced", "/0", 0, Fault::SyncDir),
         ("the segment is not read", SEGMENT, 0, Fault::Read),
     ];
     for (label, path, skip, fault) in cases {
