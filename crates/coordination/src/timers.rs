@@ -37,9 +37,9 @@ impl<K: Ord + Clone> Timers<K> {
         self.order.first().map(|(at, _)| *at)
     }
 
-    /// How many deadlines are not after `now`.
-    pub(crate) fn due_count(&self, now: Duration) -> usize {
-        self.order.iter().take_while(|(at, _)| *at <= now).count()
+    /// How many deadlines are not after `now`, up to `max`.
+    pub(crate) fn due_count(&self, now: Duration, max: usize) -> usize {
+        self.order.iter().take(max).take_while(|(at, _)| *at <= now).count()
     }
 
     /// Takes the earliest key whose deadline is not after `now`.

@@ -44,6 +44,9 @@ pub struct Limits {
     /// Bytes that members of a group may say and be assigned together. Reached: the generation
     /// fails, and begins again.
     pub group_bytes_max: ByteCount,
+    /// Bytes of the protocols that members of a group offer together. Reached: the join that offers
+    /// more is refused.
+    pub group_offer_bytes_max: ByteCount,
     /// Bytes that the records of one batch may decompress to where the broker has to read them.
     /// Reached: a produced batch is refused, a lookup in a stored one fails.
     pub batch_decompressed_bytes_max: ByteCount,
@@ -66,6 +69,7 @@ impl Limits {
             group_members_max: 100_000,
             member_protocols_max: 100,
             group_bytes_max: ByteCount::mib(8),
+            group_offer_bytes_max: ByteCount::mib(64),
             batch_decompressed_bytes_max: ByteCount::mib(64),
         }
     }

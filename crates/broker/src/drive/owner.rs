@@ -172,20 +172,26 @@ impl<K: Keeper> Running<K> {
                     }
                 },
                 () = close.cancelled(), if self.commit.is_none() => return End::Closed,
-                () = ring => {
+                () = ring, if may_take => {
                     alarm.rang();
                     self.step(Input::DeadlinePassed);
+                    // However many deadlines are due, commands have their turn.
+                    if let Ok(mail) = receiver.try_recv() {
+                        self.take(mail);
+                    }
                 }
                 mail = receiver.recv(), if may_take => match mail {
-                    Some(Mail { command, reply }) => {
-                        let token = self.admit(reply);
-                        self.step(Input::Command(token, command));
-                    }
+                    Some(mail) => self.take(mail),
                     // Nobody can ask any more.
                     None => return End::Closed,
                 },
             }
         }
+    }
+
+    fn take(&mut self, Mail { command, reply }: Mail<K::Machine>) {
+        let token = self.admit(reply);
+        self.step(Input::Command(token, command));
     }
 
     fn admit(&mut self, reply: oneshot::Sender<<K::Machine as Machine>::Reply>) -> ReplyToken {

@@ -256,6 +256,7 @@ fn group_config(config: &BrokerConfig) -> GroupConfig {
         max_size: (config.group_max_size as usize).min(limits.group_members_max),
         member_protocols_max: limits.member_protocols_max,
         group_bytes_max: usize::try_from(limits.group_bytes_max.get()).unwrap_or(usize::MAX),
+        offer_bytes_max: usize::try_from(limits.group_offer_bytes_max.get()).unwrap_or(usize::MAX),
         offset_metadata_max: config.offset_metadata_max_bytes,
         offsets_retention_ms: config.offsets_retention_ms,
         offsets_retention_check_interval_ms: config.offsets_retention_check_interval_ms,

@@ -10,7 +10,7 @@ use strandline_model::Timestamp;
 
 use super::command::{GroupId, MemberId, Protocol};
 use super::error::GroupError;
-use super::member::Member;
+use super::member::{Member, Members};
 use super::reply::{GroupDescription, GroupListing};
 use super::row::{GroupSnapshot, MemberSnapshot};
 use super::state::GroupState;
@@ -33,7 +33,7 @@ pub(super) struct ClassicGroup {
     pub(super) protocol_type: Option<Arc<str>>,
     pub(super) protocol: Option<Arc<str>>,
     pub(super) leader: Option<MemberId>,
-    pub(super) members: BTreeMap<MemberId, Member>,
+    pub(super) members: Members,
     /// Member ids by `group.instance.id`.
     pub(super) statics: BTreeMap<Arc<str>, MemberId>,
     /// Ids that were given out and did not join yet (KIP-394).
@@ -59,7 +59,7 @@ pub(super) struct InitialDelay {
 
 impl ClassicGroup {
     /// A group that nobody has joined.
-    pub(super) const fn new(id: GroupId, now: Timestamp) -> Self {
+    pub(super) fn new(id: GroupId, now: Timestamp) -> Self {
         Self {
             id,
             state: GroupState::Empty,
@@ -69,7 +69,7 @@ impl ClassicGroup {
             protocol_type: None,
             protocol: None,
             leader: None,
-            members: BTreeMap::new(),
+            members: Members::default(),
             statics: BTreeMap::new(),
             pending_joins: BTreeSet::new(),
             pending_syncs: BTreeSet::new(),
@@ -92,17 +92,12 @@ impl ClassicGroup {
 
     /// Whether every member waits to join the next generation, and nobody is expected besides.
     pub(super) fn all_joined(&self) -> bool {
-        self.pending_joins.is_empty()
-            && self.members.values().all(|member| member.awaiting_join.is_some())
-    }
-
-    pub(super) fn awaiting_join_count(&self) -> usize {
-        self.members.values().filter(|member| member.awaiting_join.is_some()).count()
+        self.pending_joins.is_empty() && self.members.all_joined()
     }
 
     /// The longest that any member asks a rebalance to wait.
     pub(super) fn rebalance_timeout_ms(&self) -> u64 {
-        let longest = self.members.values().map(|member| member.rebalance_timeout_ms).max();
+        let longest = self.members.iter().map(|member| member.rebalance_timeout_ms).max();
         u64::try_from(longest.unwrap_or(0)).unwrap_or(0)
     }
 
@@ -119,7 +114,7 @@ impl ClassicGroup {
                 Some(_) => {}
             }
         }
-        if self.members.contains_key(member) { Ok(()) } else { Err(GroupError::UnknownMember) }
+        if self.members.contains(member) { Ok(()) } else { Err(GroupError::UnknownMember) }
     }
 
     /// Whether a member that speaks these protocols can be in the group.
@@ -127,32 +122,13 @@ impl ClassicGroup {
         if self.is_empty() {
             return !protocol_type.is_empty() && !protocols.is_empty();
         }
-        let is_common = |name: &str| self.members.values().all(|member| member.speaks(name));
         self.protocol_type.as_deref() == Some(protocol_type)
-            && protocols.iter().any(|protocol| is_common(&protocol.name))
+            && protocols.iter().any(|protocol| self.members.all_offer(&protocol.name))
     }
 
-    /// The protocol that most members like best among those that all can speak. Of several, the one
-    /// that the leader likes best.
+    /// See [`Members::favourite`].
     pub(super) fn select_protocol(&self) -> Option<Arc<str>> {
-        let first = self.members.values().next()?;
-        let candidates: BTreeSet<&str> = (first.protocols.iter())
-            .map(|protocol| &*protocol.name)
-            .filter(|name| self.members.values().all(|member| member.speaks(name)))
-            .collect();
-        let mut votes: BTreeMap<&str, usize> = BTreeMap::new();
-        for member in self.members.values() {
-            let vote = member.protocols.iter().find(|own| candidates.contains(&*own.name))?;
-            *votes.entry(&vote.name).or_default() += 1;
-        }
-        let most = votes.values().max().copied()?;
-        let leader = self.leader.as_ref().and_then(|id| self.members.get(id)).unwrap_or(first);
-        (leader.protocols.iter())
-            .find(|own| votes.get(&*own.name) == Some(&most))
-            .map(|own| Arc::clone(&own.name))
-            .or_else(|| {
-                votes.iter().find(|(_, count)| **count == most).map(|(name, _)| Arc::from(*name))
-            })
+        self.members.favourite(self.leader.as_deref())
     }
 
     /// Adds a member that is in none of the maps.
@@ -165,7 +141,7 @@ impl ClassicGroup {
         }
         self.leader.get_or_insert_with(|| Arc::clone(&member.id));
         self.pending_joins.remove(&member.id);
-        self.members.insert(Arc::clone(&member.id), member);
+        self.members.insert(member);
     }
 
     /// Removes a member, whose parked requests must have been answered.
@@ -175,7 +151,7 @@ impl ClassicGroup {
             self.statics.remove(instance);
         }
         if self.is_leader(id) {
-            self.leader = self.members.keys().next().map(Arc::clone);
+            self.leader = self.members.ids().next().map(Arc::clone);
         }
         self.pending_joins.remove(id);
         self.pending_syncs.remove(id);
@@ -187,10 +163,10 @@ impl ClassicGroup {
         let Some(leader) = self.leader.as_ref().and_then(|id| self.members.get(id)) else {
             return false;
         };
-        if leader.awaiting_join.is_some() {
+        if leader.has_joined() {
             return true;
         }
-        let joined = self.members.values().find(|member| member.awaiting_join.is_some());
+        let joined = self.members.iter().find(|member| member.has_joined());
         let Some(joined) = joined.map(|member| Arc::clone(&member.id)) else { return false };
         self.leader = Some(joined);
         true
@@ -219,7 +195,7 @@ impl ClassicGroup {
         }
         let protocol = self.protocol.as_ref()?;
         let mut topics = BTreeSet::new();
-        for member in self.members.values() {
+        for member in self.members.iter() {
             topics.extend(subscribed_topics(&member.metadata(protocol))?);
         }
         Some(topics)
@@ -248,7 +224,7 @@ impl ClassicGroup {
         GroupDescription {
             state: self.state,
             protocol_type: self.protocol_type.clone().unwrap_or_default(),
-            members: (self.members.values())
+            members: (self.members.iter())
                 .map(|member| member.described(protocol.as_deref()))
                 .collect(),
             protocol: protocol.unwrap_or_default(),
@@ -264,7 +240,7 @@ impl ClassicGroup {
             protocol: self.protocol.clone(),
             leader: self.leader.clone(),
             since: self.since,
-            members: (self.members.values())
+            members: (self.members.iter())
                 .map(|member| MemberSnapshot {
                     id: Arc::clone(&member.id),
                     instance: member.instance.clone(),
@@ -284,20 +260,7 @@ impl ClassicGroup {
         let mut group = Self::new(id, snapshot.since);
         let name = snapshot.protocol.clone().unwrap_or_default();
         for member in snapshot.members {
-            let protocol = Protocol { name: Arc::clone(&name), metadata: member.subscription };
-            let member = Member {
-                id: member.id,
-                instance: member.instance,
-                client_id: member.client_id,
-                client_host: member.client_host,
-                session_timeout_ms: member.session_timeout_ms,
-                rebalance_timeout_ms: member.rebalance_timeout_ms,
-                protocols: vec![protocol],
-                assignment: member.assignment,
-                is_new: false,
-                awaiting_join: None,
-                awaiting_sync: None,
-            };
+            let member = Member::restored(member, Arc::clone(&name));
             group.add(member, &snapshot.protocol_type);
         }
         if !group.members.is_empty() {

@@ -18,6 +18,8 @@ pub struct GroupConfig {
     pub member_protocols_max: usize,
     /// Bytes that members may say and be assigned together.
     pub group_bytes_max: usize,
+    /// Bytes of the protocols that members may offer together: a generation walks them all.
+    pub offer_bytes_max: usize,
     /// `offset.metadata.max.bytes`: like Kafka's, in UTF-16 units.
     pub offset_metadata_max: usize,
     /// `offsets.retention.minutes`
@@ -37,6 +39,7 @@ impl Default for GroupConfig {
             new_member_join_timeout_ms: 5 * 60 * 1_000,
             member_protocols_max: 100,
             group_bytes_max: 8 * 1024 * 1024,
+            offer_bytes_max: 64 * 1024 * 1024,
             offset_metadata_max: 4_096,
             offsets_retention_ms: 7 * 24 * 60 * 60 * 1_000,
             offsets_retention_check_interval_ms: 600_000,

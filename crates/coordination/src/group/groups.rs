@@ -1,6 +1,7 @@
 //! The machine: many groups, one deadline list.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,19 +21,27 @@ use super::turn::{TimerKey, Turn};
 use crate::machine::{Effects, Input, Machine, Now, ReplyToken};
 use crate::timers::Timers;
 
+/// Deadlines of one step. Further ones that are due have a step of their own.
+const DEADLINES_PER_STEP: usize = 256;
+/// Groups and positions, together, that one step looks through for what is not used any more. One
+/// group is not divided.
+const RETENTION_PER_STEP: usize = 4_096;
+
 /// The coordinator of some groups.
 #[derive(Clone, Debug)]
 pub struct Groups {
     config: GroupConfig,
     all: BTreeMap<GroupId, Group>,
     timers: Timers<TimerKey>,
+    /// The last group that the pass of retention under way has seen; `None` between two passes.
+    retained_to: Option<GroupId>,
 }
 
 impl Groups {
     /// A coordinator without groups. Feed it what is kept, row by row, then call
     /// [`loaded`](Self::loaded).
     pub fn new(config: GroupConfig) -> Self {
-        Self { config, all: BTreeMap::new(), timers: Timers::default() }
+        Self { config, all: BTreeMap::new(), timers: Timers::default(), retained_to: None }
     }
 
     /// Takes a row that is kept. `topic` is the name of the topic that an offset is of; `None` when
@@ -55,12 +64,12 @@ impl Groups {
 
     /// Every row was restored: members have their session timeout from now on.
     pub fn loaded(&mut self, now: Now, out: &mut Effects<GroupReply, GroupRow>) {
-        let Self { config, all: groups, timers } = self;
+        let Self { config, all: groups, timers, .. } = self;
         let mut turn = Turn { now, config, timers, out };
         turn.set_timer(TimerKey::Retention, turn.config.offsets_retention_check_interval_ms);
         for group in groups.values_mut() {
             let group = &mut group.classic;
-            for member in group.members.values() {
+            for member in group.members.iter() {
                 group.keep_alive(member, &mut turn);
             }
             if group.members.len() > turn.config.max_size {
@@ -76,7 +85,7 @@ impl Groups {
         now: Now,
         out: &mut Effects<GroupReply, GroupRow>,
     ) {
-        let Self { config, all: groups, timers } = self;
+        let Self { config, all: groups, timers, .. } = self;
         let mut turn = Turn { now, config, timers, out };
         let turn = &mut turn;
         let reply = match command {
@@ -112,19 +121,14 @@ impl Groups {
     }
 
     fn deadline(&mut self, key: TimerKey, now: Now, out: &mut Effects<GroupReply, GroupRow>) {
-        let Self { config, all: groups, timers } = self;
+        let Self { config, all: groups, timers, retained_to } = self;
         let mut turn = Turn { now, config, timers, out };
         match key {
             TimerKey::Retention => {
-                groups.retain(|_, group| {
-                    let is_unused = group.expire(&mut turn);
-                    if is_unused {
-                        group.remove_rows(&mut turn);
-                    }
-                    !is_unused
-                });
+                *retained_to = expire_some(groups, retained_to.take(), &mut turn);
                 let interval_ms = turn.config.offsets_retention_check_interval_ms;
-                turn.set_timer(TimerKey::Retention, interval_ms);
+                let after_ms = if retained_to.is_some() { 0 } else { interval_ms };
+                turn.set_timer(TimerKey::Retention, after_ms);
             }
             TimerKey::Session(id, member) => {
                 if let Some(group) = groups.get_mut(&id) {
@@ -160,7 +164,7 @@ impl Machine for Groups {
             Input::Command(token, command) => self.command(command, token, now, out),
             Input::DeadlinePassed => {
                 // As many as are due when it begins: one that sets another for now can't go on for ever.
-                for _ in 0..self.timers.due_count(now.elapsed) {
+                for _ in 0..self.timers.due_count(now.elapsed, DEADLINES_PER_STEP) {
                     let Some(key) = self.timers.pop_due(now.elapsed) else { return };
                     self.deadline(key, now, out);
                 }
@@ -174,6 +178,30 @@ impl Machine for Groups {
 }
 
 type Map = BTreeMap<GroupId, Group>;
+
+/// Looks through the groups after `after` for what is not used any more, as many as a step may.
+/// Returns the last one if there are more.
+fn expire_some(groups: &mut Map, after: Option<GroupId>, turn: &mut Turn<'_>) -> Option<GroupId> {
+    let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+    let mut unused = Vec::new();
+    let mut seen = 0;
+    let mut rest = None;
+    for (id, group) in groups.range_mut((from, Bound::Unbounded)) {
+        seen += 1 + group.offsets.count();
+        if group.expire(turn) {
+            group.remove_rows(turn);
+            unused.push(Arc::clone(id));
+        }
+        if seen >= RETENTION_PER_STEP {
+            rest = Some(Arc::clone(id));
+            break;
+        }
+    }
+    for id in unused {
+        groups.remove(&id);
+    }
+    rest
+}
 
 fn join(groups: &mut Map, request: &JoinRequest, token: ReplyToken, turn: &mut Turn<'_>) {
     if !is_name(&request.group) {

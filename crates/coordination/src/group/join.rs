@@ -21,6 +21,8 @@ impl ClassicGroup {
             self.maybe_complete_join(turn);
         } else if !self.supports(&request.protocol_type, &request.protocols) {
             turn.refuse_join(token, &request.member, GroupError::InconsistentProtocol);
+        } else if !self.has_room_for_offer(request, turn.config.offer_bytes_max) {
+            turn.refuse_join(token, &request.member, GroupError::GroupFull);
         } else if request.member.is_empty() {
             self.join_without_id(request, token, turn);
         } else {
@@ -39,8 +41,7 @@ impl ClassicGroup {
             // Counted by those that have joined: so a group that is too large shrinks with the next
             // generation, and whoever comes last is out.
             GroupState::PreparingRebalance => {
-                known.is_some_and(|member| member.awaiting_join.is_some())
-                    || self.awaiting_join_count() < max_size
+                known.is_some_and(Member::has_joined) || self.members.joined_count() < max_size
             }
             GroupState::CompletingRebalance | GroupState::Stable => {
                 known.is_some() || self.members.len() < max_size
@@ -48,12 +49,17 @@ impl ClassicGroup {
         }
     }
 
+    /// Whether what all members offer stays within bounds with this join.
+    fn has_room_for_offer(&self, request: &JoinRequest, bytes_max: usize) -> bool {
+        let instance = request.instance.as_ref();
+        let former = instance.and_then(|instance| self.statics.get(instance));
+        let replaced = self.members.get(former.unwrap_or(&request.member));
+        self.members.offer_bytes_with(replaced, &request.protocols) <= bytes_max
+    }
+
     /// A member that comes too late for a full group is none any more.
     fn forget_refused(&mut self, member: &MemberId, turn: &mut Turn<'_>) {
-        if let Some(known) = self.members.get_mut(member) {
-            let parked = (known.awaiting_join.take(), known.awaiting_sync.take());
-            turn.drop_parked(parked);
-        }
+        turn.drop_parked(self.members.take_parked(member));
         if !member.is_empty() {
             turn.timers.cancel(&self.session_key(member));
         }
@@ -85,7 +91,7 @@ impl ClassicGroup {
         if let Err(error) = self.check_member(id, request.instance.as_deref()) {
             return turn.refuse_join(token, id, error);
         }
-        let is_same = self.members[id].protocols == request.protocols;
+        let is_same = self.members[id].protocols() == request.protocols;
         match self.state {
             // The leader may have seen something that the members' metadata does not show, such as
             // new partitions: its join always begins a rebalance.
@@ -112,8 +118,7 @@ impl ClassicGroup {
         token: ReplyToken,
         turn: &mut Turn<'_>,
     ) {
-        let mut member = Member::new(Arc::clone(id), request);
-        member.awaiting_join = Some(token);
+        let member = Member::joining(Arc::clone(id), request, token);
         if self.state == GroupState::PreparingRebalance && self.is_initial {
             self.initial.member_added = true;
         }
@@ -141,10 +146,14 @@ impl ClassicGroup {
         turn: &mut Turn<'_>,
     ) {
         let Some(member) = self.members.get_mut(id) else { return };
-        member.protocols.clone_from(&request.protocols);
         member.session_timeout_ms = request.session_timeout_ms;
         member.rebalance_timeout_ms = request.rebalance_timeout_ms;
-        turn.park_join(member, token);
+        self.members.offer(id, &request.protocols);
+        // A join of the same member that is parked already ends: its client has sent another one
+        // since, most likely on another connection.
+        if let Some(old) = self.members.park_join(id, token) {
+            turn.refuse_join(old, id, GroupError::RebalanceInProgress);
+        }
     }
 
     /// A static member comes back without an id: it takes the place of its former self (KIP-345).
@@ -175,8 +184,9 @@ impl ClassicGroup {
     }
 
     fn rename_static(&mut self, old: &MemberId, new: &MemberId, turn: &mut Turn<'_>) {
+        let parked_join = self.members.take_join(old);
         let Some(mut member) = self.members.remove(old) else { return };
-        if let Some(token) = member.awaiting_join.take() {
+        if let Some(token) = parked_join {
             turn.refuse_join(token, old, GroupError::FencedInstance);
         }
         if let Some(token) = member.awaiting_sync.take() {
@@ -194,7 +204,7 @@ impl ClassicGroup {
             self.leader = Some(Arc::clone(new));
         }
         self.keep_alive(&member, turn);
-        self.members.insert(Arc::clone(new), member);
+        self.members.insert(member);
     }
 
     /// Nothing that matters changed: the member goes on in the current generation, and nobody
@@ -220,8 +230,7 @@ impl ClassicGroup {
             // the leader's old id.
             joined.leader = Arc::clone(old_leader);
         }
-        let member = self.members.get_mut(id).expect("it was put there by the caller");
-        if let Some(token) = member.awaiting_join.take() {
+        if let Some(token) = self.members.take_join(id) {
             turn.out.reply(token, GroupReply::Join(Ok(Box::new(joined))));
         }
     }

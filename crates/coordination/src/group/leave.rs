@@ -52,10 +52,7 @@ impl ClassicGroup {
 
     fn remove_leaving(&mut self, id: &MemberId, turn: &mut Turn<'_>) {
         turn.timers.cancel(&self.session_key(id));
-        if let Some(member) = self.members.get_mut(id) {
-            let parked = (member.awaiting_join.take(), member.awaiting_sync.take());
-            turn.drop_parked(parked);
-        }
+        turn.drop_parked(self.members.take_parked(id));
         self.remove(id);
     }
 }

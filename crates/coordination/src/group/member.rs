@@ -1,4 +1,7 @@
-//! A member of a classic group.
+//! A member of a classic group. What its group counts over all members is changed only through
+//! [`Members`].
+
+mod members;
 
 use std::sync::Arc;
 
@@ -6,7 +9,10 @@ use bytes::Bytes;
 
 use super::command::{JoinRequest, MemberId, Protocol};
 use super::reply::{DescribedMember, JoinedMember};
+use super::row::MemberSnapshot;
 use crate::machine::ReplyToken;
+
+pub(super) use members::Members;
 
 /// A member.
 #[derive(Clone, Debug)]
@@ -18,16 +24,17 @@ pub(super) struct Member {
     pub(super) session_timeout_ms: i32,
     pub(super) rebalance_timeout_ms: i32,
     /// Best first. After a restart only the one that was chosen.
-    pub(super) protocols: Vec<Protocol>,
+    protocols: Vec<Protocol>,
     pub(super) assignment: Bytes,
     /// It never was in a generation: its first join is parked.
     pub(super) is_new: bool,
-    pub(super) awaiting_join: Option<ReplyToken>,
+    awaiting_join: Option<ReplyToken>,
     pub(super) awaiting_sync: Option<ReplyToken>,
 }
 
 impl Member {
-    pub(super) fn new(id: MemberId, request: &JoinRequest) -> Self {
+    /// A member whose first join is parked.
+    pub(super) fn joining(id: MemberId, request: &JoinRequest, token: ReplyToken) -> Self {
         Self {
             id,
             instance: request.instance.clone(),
@@ -38,19 +45,41 @@ impl Member {
             protocols: request.protocols.clone(),
             assignment: Bytes::new(),
             is_new: true,
+            awaiting_join: Some(token),
+            awaiting_sync: None,
+        }
+    }
+
+    /// A member of the generation that was kept, with what it said under the chosen `protocol`.
+    pub(super) fn restored(snapshot: MemberSnapshot, protocol: Arc<str>) -> Self {
+        Self {
+            id: snapshot.id,
+            instance: snapshot.instance,
+            client_id: snapshot.client_id,
+            client_host: snapshot.client_host,
+            session_timeout_ms: snapshot.session_timeout_ms,
+            rebalance_timeout_ms: snapshot.rebalance_timeout_ms,
+            protocols: vec![Protocol { name: protocol, metadata: snapshot.subscription }],
+            assignment: snapshot.assignment,
+            is_new: false,
             awaiting_join: None,
             awaiting_sync: None,
         }
+    }
+
+    pub(super) fn protocols(&self) -> &[Protocol] {
+        &self.protocols
+    }
+
+    /// Whether it waits for the next generation.
+    pub(super) const fn has_joined(&self) -> bool {
+        self.awaiting_join.is_some()
     }
 
     /// Whether it needs no heartbeat now: it waits for us.
     pub(super) const fn is_waiting_for_us(&self) -> bool {
         // A new member may be gone without our noticing, so it expires even while it waits.
         !self.is_new && (self.awaiting_join.is_some() || self.awaiting_sync.is_some())
-    }
-
-    pub(super) fn speaks(&self, protocol: &str) -> bool {
-        self.protocols.iter().any(|own| &*own.name == protocol)
     }
 
     /// What it said under `protocol`; empty when it does not speak it.

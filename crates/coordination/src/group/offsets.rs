@@ -42,6 +42,11 @@ impl Offsets {
         self.topics.is_empty()
     }
 
+    /// How many positions there are. Walks the topics.
+    pub(super) fn count(&self) -> usize {
+        self.topics.values().map(|topic| topic.partitions.len()).sum()
+    }
+
     pub(super) fn topics(&self) -> impl Iterator<Item = (TopicId, &TopicOffsets)> {
         self.topics.iter().map(|(id, topic)| (*id, topic))
     }

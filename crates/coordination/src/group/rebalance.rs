@@ -20,6 +20,10 @@ use super::row::GroupRow;
 use super::state::GroupState;
 use super::turn::{TimerKey, Turn};
 
+/// How long static members that did not come are waited for at least, before they are looked for
+/// again: their own word may be no time at all.
+const STATICS_AWAITED_MS_MIN: u64 = 1_000;
+
 impl ClassicGroup {
     /// Something changed that asks for a new generation, or that one under way may have waited for.
     pub(super) fn rebalance_or_complete_join(&mut self, turn: &mut Turn<'_>) {
@@ -83,8 +87,8 @@ impl ClassicGroup {
     /// Begins the next generation with those that have joined.
     pub(super) fn complete_join(&mut self, turn: &mut Turn<'_>) {
         turn.timers.cancel(&TimerKey::Join(Arc::clone(&self.id)));
-        let late: Vec<MemberId> = (self.members.values())
-            .filter(|member| member.awaiting_join.is_none() && member.instance.is_none())
+        let late: Vec<MemberId> = (self.members.iter())
+            .filter(|member| !member.has_joined() && member.instance.is_none())
             .map(|member| Arc::clone(&member.id))
             .collect();
         for id in late {
@@ -93,7 +97,8 @@ impl ClassicGroup {
         }
         if !self.elect_joined_leader() && !self.members.is_empty() {
             // Only static members are left, and none of them came: wait until they do or expire.
-            turn.set_timer(TimerKey::Join(Arc::clone(&self.id)), self.rebalance_timeout_ms());
+            let again_ms = self.rebalance_timeout_ms().max(STATICS_AWAITED_MS_MIN);
+            turn.set_timer(TimerKey::Join(Arc::clone(&self.id)), again_ms);
             return;
         }
         // Kafka's number wraps too.
@@ -112,12 +117,12 @@ impl ClassicGroup {
     }
 
     fn answer_joins(&mut self, turn: &mut Turn<'_>) {
-        let ids: Vec<MemberId> = self.members.keys().map(Arc::clone).collect();
+        let ids: Vec<MemberId> = self.members.ids().map(Arc::clone).collect();
         for id in ids {
             let joined = self.joined(&id, self.is_leader(&id));
             let Some(member) = self.members.get_mut(&id) else { continue };
             member.is_new = false;
-            if let Some(token) = member.awaiting_join.take() {
+            if let Some(token) = self.members.take_join(&id) {
                 turn.out.reply(token, GroupReply::Join(Ok(Box::new(joined))));
             }
             self.keep_alive(&self.members[&id], turn);
@@ -128,7 +133,7 @@ impl ClassicGroup {
     /// What `member` is told of the current generation.
     pub(super) fn joined(&self, member: &MemberId, with_members: bool) -> Joined {
         let protocol = self.protocol.as_deref().unwrap_or_default();
-        let members = self.members.values().map(|member| member.joined(protocol));
+        let members = self.members.iter().map(|member| member.joined(protocol));
         Joined {
             generation: self.generation,
             protocol_type: self.protocol_type.clone(),
@@ -143,7 +148,7 @@ impl ClassicGroup {
     /// A rebalance begins before the leader has assigned: who waits for an assignment joins again.
     pub(super) fn abandon_syncs(&mut self, error: GroupError, turn: &mut Turn<'_>) {
         let mut alive = Vec::new();
-        for member in self.members.values_mut() {
+        for member in self.members.iter_mut() {
             member.assignment = Bytes::new();
             if let Some(token) = member.awaiting_sync.take() {
                 turn.refuse_sync(token, error);
@@ -176,12 +181,11 @@ impl ClassicGroup {
             }
             return;
         }
-        let Some(member) = self.members.get_mut(id) else { return };
+        let Some(member) = self.members.get(id) else { return };
         if member.is_waiting_for_us() {
             return;
         }
-        let parked = (member.awaiting_join.take(), member.awaiting_sync.take());
-        turn.drop_parked(parked);
+        turn.drop_parked(self.members.take_parked(id));
         self.remove(id);
         match self.state {
             GroupState::Stable | GroupState::CompletingRebalance => self.prepare_rebalance(turn),

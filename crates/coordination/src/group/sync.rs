@@ -74,15 +74,16 @@ impl ClassicGroup {
     fn assign(&mut self, assignments: &[(MemberId, Bytes)], turn: &mut Turn<'_>) {
         let assignments: BTreeMap<&MemberId, &Bytes> =
             assignments.iter().map(|(member, share)| (member, share)).collect();
-        for (id, member) in &mut self.members {
-            member.assignment = assignments.get(id).map(|&share| share.clone()).unwrap_or_default();
+        for member in self.members.iter_mut() {
+            let share = assignments.get(&member.id);
+            member.assignment = share.map(|&share| share.clone()).unwrap_or_default();
         }
         let Some(row) = self.stable_row(turn.config.group_bytes_max) else {
             self.abandon_syncs(GroupError::GroupTooLarge, turn);
             return self.prepare_rebalance(turn);
         };
         turn.out.rows.push(row);
-        let ids: Vec<MemberId> = self.members.keys().map(Arc::clone).collect();
+        let ids: Vec<MemberId> = self.members.ids().map(Arc::clone).collect();
         for id in ids {
             let synced = self.synced(&id);
             let member = self.members.get_mut(&id).expect("the ids are those of the members");

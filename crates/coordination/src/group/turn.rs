@@ -47,15 +47,7 @@ impl Turn<'_> {
         self.out.reply(token, GroupReply::Sync(Err(error)));
     }
 
-    /// Parks a join. A join of the same member that is parked already ends: its client has sent
-    /// another one since, most likely on another connection.
-    pub(super) fn park_join(&mut self, member: &mut Member, token: ReplyToken) {
-        if let Some(old) = member.awaiting_join.replace(token) {
-            self.refuse_join(old, &member.id, GroupError::RebalanceInProgress);
-        }
-    }
-
-    /// Parks a sync; see [`park_join`](Self::park_join).
+    /// Parks a sync. One of the same member that is parked already ends: its client has sent another.
     pub(super) fn park_sync(&mut self, member: &mut Member, token: ReplyToken) {
         if let Some(old) = member.awaiting_sync.replace(token) {
             self.refuse_sync(old, GroupError::RebalanceInProgress);

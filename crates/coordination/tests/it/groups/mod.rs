@@ -9,6 +9,7 @@
 //! restart                          a new machine, from the rows that were kept
 //! ```
 
+mod cost;
 mod print;
 mod script;
 

@@ -91,6 +91,7 @@ impl Script {
                 "initial-delay" => self.config.initial_rebalance_delay_ms = number,
                 "max-size" => self.config.max_size = usize::try_from(number).unwrap(),
                 "bytes-max" => self.config.group_bytes_max = usize::try_from(number).unwrap(),
+                "offers-max" => self.config.offer_bytes_max = usize::try_from(number).unwrap(),
                 "retention" => self.config.offsets_retention_ms = i64::try_from(number).unwrap(),
                 "check" => self.config.offsets_retention_check_interval_ms = number,
                 "metadata" => self.config.offset_metadata_max = usize::try_from(number).unwrap(),

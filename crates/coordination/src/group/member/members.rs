@@ -1,0 +1,201 @@
+//! The members of a classic group, with what is counted over them: so a request of one member costs
+//! what that member says, however many others there are.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Index;
+use std::sync::Arc;
+
+use super::Member;
+use crate::group::command::{MemberId, Protocol};
+use crate::machine::ReplyToken;
+
+/// What a protocol that a member offers takes beside its name and metadata, about.
+const PROTOCOL_BYTES: usize = 64;
+
+/// Members by id.
+///
+/// # Invariants
+/// The counts are those of the members: a protocol that a member offers twice counts once.
+#[derive(Clone, Debug, Default)]
+pub(in crate::group) struct Members {
+    by_id: BTreeMap<MemberId, Member>,
+    /// How many offer each protocol; none that nobody offers.
+    offering: BTreeMap<Arc<str>, usize>,
+    /// What all offers take together.
+    offer_bytes: usize,
+    /// How many wait for the next generation.
+    joined: usize,
+}
+
+impl Members {
+    pub(in crate::group) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    pub(in crate::group) fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    pub(in crate::group) fn contains(&self, id: &str) -> bool {
+        self.by_id.contains_key(id)
+    }
+
+    pub(in crate::group) fn get(&self, id: &str) -> Option<&Member> {
+        self.by_id.get(id)
+    }
+
+    pub(in crate::group) fn get_mut(&mut self, id: &str) -> Option<&mut Member> {
+        self.by_id.get_mut(id)
+    }
+
+    pub(in crate::group) fn ids(&self) -> impl Iterator<Item = &MemberId> {
+        self.by_id.keys()
+    }
+
+    pub(in crate::group) fn iter(&self) -> impl Iterator<Item = &Member> {
+        self.by_id.values()
+    }
+
+    pub(in crate::group) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Member> {
+        self.by_id.values_mut()
+    }
+
+    /// Adds a member whose id is new.
+    pub(in crate::group) fn insert(&mut self, member: Member) {
+        self.joined += usize::from(member.has_joined());
+        self.count(&member.protocols);
+        let old = self.by_id.insert(Arc::clone(&member.id), member);
+        debug_assert!(old.is_none(), "the id is new");
+    }
+
+    pub(in crate::group) fn remove(&mut self, id: &str) -> Option<Member> {
+        let removed = self.by_id.remove(id)?;
+        self.joined -= usize::from(removed.has_joined());
+        self.discount(&removed.protocols);
+        Some(removed)
+    }
+
+    /// The member offers these protocols from now on.
+    pub(in crate::group) fn offer(&mut self, id: &str, protocols: &[Protocol]) {
+        let Some(member) = self.by_id.get_mut(id) else { return };
+        let old = std::mem::replace(&mut member.protocols, protocols.to_vec());
+        self.count(protocols);
+        self.discount(&old);
+    }
+
+    /// The member waits for the next generation. Returns what it waited with before.
+    pub(in crate::group) fn park_join(
+        &mut self,
+        id: &str,
+        token: ReplyToken,
+    ) -> Option<ReplyToken> {
+        let old = self.by_id.get_mut(id)?.awaiting_join.replace(token);
+        self.joined += usize::from(old.is_none());
+        old
+    }
+
+    /// The member waits for no generation any more.
+    pub(in crate::group) fn take_join(&mut self, id: &str) -> Option<ReplyToken> {
+        let taken = self.by_id.get_mut(id)?.awaiting_join.take();
+        self.joined -= usize::from(taken.is_some());
+        taken
+    }
+
+    /// The member waits for nothing any more: its parked join and sync.
+    pub(in crate::group) fn take_parked(
+        &mut self,
+        id: &str,
+    ) -> (Option<ReplyToken>, Option<ReplyToken>) {
+        let join = self.take_join(id);
+        (join, self.by_id.get_mut(id).and_then(|member| member.awaiting_sync.take()))
+    }
+
+    /// How many wait for the next generation.
+    pub(in crate::group) const fn joined_count(&self) -> usize {
+        self.joined
+    }
+
+    pub(in crate::group) fn all_joined(&self) -> bool {
+        self.joined == self.by_id.len()
+    }
+
+    pub(in crate::group) fn all_offer(&self, protocol: &str) -> bool {
+        self.offering.get(protocol).copied().unwrap_or(0) == self.by_id.len()
+    }
+
+    /// What all offers take once `replaced` offers these protocols, or a new member does.
+    pub(in crate::group) fn offer_bytes_with(
+        &self,
+        replaced: Option<&Member>,
+        protocols: &[Protocol],
+    ) -> usize {
+        let less = replaced.map_or(0, |member| bytes_of(&member.protocols));
+        self.offer_bytes - less + bytes_of(protocols)
+    }
+
+    /// The protocol that most members like best among those that all can speak. Of several, the one
+    /// that the leader likes best.
+    pub(in crate::group) fn favourite(&self, leader: Option<&str>) -> Option<Arc<str>> {
+        let first = self.by_id.values().next()?;
+        let candidates: BTreeSet<&Arc<str>> = (first.protocols.iter())
+            .map(|protocol| &protocol.name)
+            .filter(|name| self.all_offer(name))
+            .collect();
+        if candidates.len() == 1 {
+            return candidates.first().map(|name| Arc::clone(name));
+        }
+        let mut votes: BTreeMap<&Arc<str>, usize> = BTreeMap::new();
+        for member in self.by_id.values() {
+            let vote = member.protocols.iter().find(|own| candidates.contains(&own.name))?;
+            *votes.entry(&vote.name).or_default() += 1;
+        }
+        let most = votes.values().max().copied()?;
+        let leader = leader.and_then(|id| self.by_id.get(id)).unwrap_or(first);
+        let of_leader = leader.protocols.iter().map(|own| &own.name);
+        (of_leader.into_iter().find(|name| votes.get(name) == Some(&most)))
+            .or_else(|| votes.iter().find(|(_, count)| **count == most).map(|(name, _)| *name))
+            .map(Arc::clone)
+    }
+
+    fn count(&mut self, protocols: &[Protocol]) {
+        self.offer_bytes += bytes_of(protocols);
+        for name in names(protocols) {
+            *self.offering.entry(Arc::clone(name)).or_default() += 1;
+        }
+    }
+
+    fn discount(&mut self, protocols: &[Protocol]) {
+        self.offer_bytes -= bytes_of(protocols);
+        for name in names(protocols) {
+            if let Some(count) = self.offering.get_mut(name) {
+                *count -= 1;
+                if *count == 0 {
+                    self.offering.remove(name);
+                }
+            }
+        }
+    }
+}
+
+impl Index<&str> for Members {
+    type Output = Member;
+
+    /// # Panics
+    /// When there is no such member.
+    fn index(&self, id: &str) -> &Member {
+        &self.by_id[id]
+    }
+}
+
+/// Each name once.
+fn names(protocols: &[Protocol]) -> BTreeSet<&Arc<str>> {
+    protocols.iter().map(|protocol| &protocol.name).collect()
+}
+
+fn bytes_of(protocols: &[Protocol]) -> usize {
+    let bytes = |one: &Protocol| PROTOCOL_BYTES + one.name.len() + one.metadata.len();
+    protocols.iter().map(bytes).sum()
+}
+
+#[cfg(test)]
+mod tests;
