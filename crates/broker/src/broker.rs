@@ -15,20 +15,19 @@ use strandline_wire::ErrorCode;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::advertise::{Endpoint, endpoint_for};
 use crate::cleaner::{Cleaner, CleanerParts};
 use crate::clients::Clients;
 use crate::configs::{DynamicConfigs, Owner};
 use crate::connection::Peer;
-use crate::drive::Drivers;
+use crate::drive::{Drivers, Runtimes};
 use crate::engines::Engines;
 use crate::environment::{Environment, new_topic_id};
 use crate::error_code;
 use crate::features::Features;
-use crate::group::GroupCoordinator;
 use crate::group::feed::{self, OffsetsFeed, Untold};
+use crate::group::{FEED_COORDINATOR, GroupCoordinator};
 use crate::loggers::{LoggerLevels, Loggers};
 use crate::metrics::Metrics;
 use crate::partition::Partition;
@@ -61,6 +60,9 @@ pub struct BrokerParts {
     pub meta: Arc<dyn MetaStore>,
     /// Time and randomness.
     pub environment: Arc<dyn Environment>,
+    /// Runtimes for coordinators, up to [`COORDINATORS`](crate::COORDINATORS) of which are used: those
+    /// that have a thread each don't hold up each other. The current runtime when there are none.
+    pub coordinators: Vec<Handle>,
     /// What `advertised.listeners` says, by the port on which a client reached us.
     pub advertised: BTreeMap<u16, Endpoint>,
     /// The loggers of the process.
@@ -112,6 +114,7 @@ impl Broker {
     /// Reads what is kept, starts the background tasks on the current runtime, and is ready.
     pub async fn start(parts: BrokerParts) -> Result<Arc<Self>, StartError> {
         let loggers = LoggerLevels::new(parts.loggers);
+        let runtimes = Runtimes::new(parts.coordinators, Handle::current());
         let BrokerParts {
             layers, config, engines, meta, environment, advertised, features, ..
         } = parts;
@@ -125,7 +128,8 @@ impl Broker {
         let registry = Arc::new(registry);
         let runtime = Handle::current();
         let (metrics, stop) = (Arc::<Metrics>::default(), CancellationToken::new());
-        let drivers = drivers(&meta, &environment, &runtime);
+        let feed_runtime = runtimes.of(FEED_COORDINATOR).clone();
+        let drivers = Drivers::new(&meta, &environment, runtimes);
         let broker_config = settings.broker();
         let (feed, untold) = OffsetsFeed::new();
         let groups = GroupCoordinator::start(
@@ -137,7 +141,6 @@ impl Broker {
             stop.clone(),
         )
         .await?;
-        let groups = Arc::new(groups);
         let partitions =
             Arc::new(Partitions::new(engines.clone(), Arc::clone(&environment), runtime.clone()));
         let parts = CleanerParts {
@@ -176,13 +179,13 @@ impl Broker {
             stop,
             clients: Clients::default(),
         });
-        broker.start_tasks(untold);
+        broker.start_tasks(&feed_runtime, untold);
         Ok(broker)
     }
 
-    fn start_tasks(self: &Arc<Self>, untold: Untold) {
+    fn start_tasks(self: &Arc<Self>, feed_runtime: &Handle, untold: Untold) {
         let following = feed::run(Arc::clone(self), untold);
-        tasks::spawn(&self.runtime, "tell of groups", following);
+        tasks::spawn(feed_runtime, "tell of groups", following);
         let purger = Arc::clone(&self.purger);
         tasks::spawn(&self.runtime, "purge deleted topics", purger.run(self.stop.clone()));
         let cleaner = Arc::clone(&self.cleaner);
@@ -440,20 +443,6 @@ const fn session_limits(config: &BrokerConfig) -> SessionLimits {
         partitions_per_session_max: Limits::production().fetch_session_partitions_max,
         bytes_max: Limits::production().fetch_sessions_bytes_max,
         eviction_ms: SESSION_EVICTION_MS,
-    }
-}
-
-fn drivers(
-    meta: &Arc<dyn MetaStore>,
-    environment: &Arc<dyn Environment>,
-    runtime: &Handle,
-) -> Drivers {
-    Drivers {
-        meta: Arc::clone(meta),
-        environment: Arc::clone(environment),
-        runtime: runtime.clone(),
-        close: CancellationToken::new(),
-        tasks: TaskTracker::new(),
     }
 }
 

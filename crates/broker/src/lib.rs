@@ -49,6 +49,7 @@ pub use connection::{Connection, Disconnect, Peer, PendingReply, Started};
 pub use counter::first_memory_offset;
 pub use engines::{Engines, Strangers};
 pub use environment::Environment;
+pub use group::COORDINATORS;
 pub use loggers::{LogLevel, Loggers, NoLoggers};
 pub use metrics::{ApiMetrics, BUCKET_BOUNDS_MICROS, CodeCounters, Counter, Metrics, TopicMetrics};
 pub use purger::{

@@ -58,7 +58,8 @@ pub enum Input<C> {
 /// What a step wants done.
 #[derive(Clone, Debug)]
 pub struct Effects<R, W> {
-    /// To be kept, all or none, in order: a later one replaces an earlier one of the same key.
+    /// To be kept, in order: a later one replaces an earlier one of the same key. All or none up to
+    /// 8 MiB; of more, a crash before the reply may leave the first part.
     pub rows: Vec<W>,
     /// To be answered once the rows of this and all earlier steps are durable.
     pub replies: Vec<(ReplyToken, R)>,

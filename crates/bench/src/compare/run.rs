@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use super::workload::{Crowd, Many, Metric, Shape, Side, Volume};
+use super::workload::{Crowd, Lands, Many, Metric, Shape, Side, Volume};
 use crate::contender::{Contender, Programs, Running, topic_configs};
 use crate::drive::batches::{self, Batches};
 use crate::drive::estate::Estate;
@@ -129,9 +129,7 @@ impl Runner {
         }
         let mut running = self.programs.start(side.contender, side.durability)?;
         let ran = match side.shape {
-            Shape::Estate { topics, partitions } => {
-                estate(&self.programs, &mut running, side, topics, partitions)
-            }
+            Shape::Estate(lands) => estate(&self.programs, &mut running, side, lands),
             _ => run_on(&running, side, &topic),
         };
         ran.with_context(|| format!("{}. log=`{}`", side.label, running.log_tail()))
@@ -159,7 +157,7 @@ fn run_on(running: &Running, side: &Side, topic: &str) -> Result<Sample> {
         | Shape::Fetch(volume) => volume.partitions,
         Shape::Unbatched(many) | Shape::Besieged(many) => many.partitions,
         Shape::Groups(_) => 1,
-        Shape::Start | Shape::Idle { .. } | Shape::Estate { .. } => 0,
+        Shape::Start | Shape::Idle { .. } | Shape::Estate(_) => 0,
     };
     if partitions > 0 && side.contender != Contender::Journal {
         let configs = topic_configs(side.contender, side.durability);
@@ -200,7 +198,7 @@ fn run_on(running: &Running, side: &Side, topic: &str) -> Result<Sample> {
             Ok(Load::default())
         }),
         Shape::Idle { connections } => idle_connections(running, connections),
-        Shape::Estate { .. } => anyhow::bail!("an estate is measured over a restart"),
+        Shape::Estate(_) => anyhow::bail!("an estate is measured over a restart"),
     }
 }
 
@@ -293,6 +291,7 @@ fn groups_load(running: &Running, topic: &str, crowd: Crowd) -> Result<Load> {
         groups: crowd.groups,
         members: crowd.members,
         hanging: crowd.hanging,
+        crowd: crowd.crowd,
         commits: crowd.commits,
         warm_up: WARM_UP,
         duration: MEASURE,
@@ -303,8 +302,7 @@ fn estate(
     programs: &Programs,
     running: &mut Running,
     side: &Side,
-    topics: usize,
-    partitions: usize,
+    Lands { topics, partitions, written }: Lands,
 ) -> Result<Sample> {
     let resident = |running: &Running| {
         let account = running.account.as_ref().context("the broker is gone")?;
@@ -313,6 +311,9 @@ fn estate(
     let estate = |running: &Running| Estate { broker: running.broker, topics, partitions };
     let before = resident(running)?;
     let created = estate(running).create()?;
+    if written {
+        estate(running).write()?;
+    }
     let metadata = estate(running).metadata()?;
     let mut sample = account(running, 0, || {
         std::thread::sleep(REST);

@@ -1,6 +1,8 @@
 //! The suite: every workload with the bars and aims of the project.
 
-use super::workload::{Bound, Check, Crowd, Kind, Many, Metric, Shape, Side, Volume, Workload};
+use super::workload::{
+    Bound, Check, Crowd, Kind, Lands, Many, Metric, Shape, Side, Volume, Workload,
+};
 use crate::contender::{Contender, Durability};
 
 const NULL: &str = "null";
@@ -302,15 +304,15 @@ fn footprint() -> Vec<Workload> {
 }
 
 fn groups() -> Vec<Workload> {
-    let crowd = |label, groups, hanging, commits| {
-        let shape = Shape::Groups(Crowd { groups, members: 3, hanging, commits });
+    let crowd = |label, groups, (hanging, crowd), commits| {
+        let shape = Shape::Groups(Crowd { groups, members: 3, hanging, crowd, commits });
         side(label, Durability::Disk, shape)
     };
     vec![
         Workload {
             name: "groups",
             what: "1 000 groups of 3 members that heartbeat and commit at once, on disk before the answer",
-            sides: vec![crowd(STRANDLINE, 1_000, 0, true)],
+            sides: vec![crowd(STRANDLINE, 1_000, (0, 0), true)],
             checks: vec![
                 alone(Kind::Note, Metric::RecordsPerSecond, Bound::Any),
                 alone(Kind::Note, Metric::P99Micros, Bound::Any),
@@ -319,8 +321,8 @@ fn groups() -> Vec<Workload> {
         },
         Workload {
             name: "groups-hanging",
-            what: "heartbeats of 30 groups of 3, alone and beside 200 groups whose rebalance hangs",
-            sides: vec![crowd("quiet", 30, 0, false), crowd("beside", 30, 200, false)],
+            what: "heartbeats of 30 groups of 3, alone and beside 200 groups whose rebalances hang and one of 400 members with 100 protocols each that join again and again",
+            sides: vec![crowd("quiet", 30, (0, 0), false), crowd("beside", 30, (200, 400), false)],
             checks: vec![Check {
                 kind: Kind::Bar,
                 metric: Metric::P99Micros,
@@ -334,8 +336,9 @@ fn groups() -> Vec<Workload> {
 }
 
 fn estates() -> Vec<Workload> {
-    let estate = |topics, partitions| {
-        vec![side(STRANDLINE, Durability::Disk, Shape::Estate { topics, partitions })]
+    let estate = |topics, partitions, written| {
+        let lands = Lands { topics, partitions, written };
+        vec![side(STRANDLINE, Durability::Disk, Shape::Estate(lands))]
     };
     let told = alone(Kind::Bar, Metric::MetadataMillis, Bound::AtMost(100.0));
     let weight = alone(Kind::Bar, Metric::KibPerPartition, Bound::AtMost(2.0));
@@ -344,11 +347,12 @@ fn estates() -> Vec<Workload> {
         Workload {
             name: "topics",
             what: "10 000 topics of one partition, told of, described and changed all at once; then a start after kill -9",
-            sides: estate(10_000, 1),
+            sides: estate(10_000, 1, false),
             checks: vec![
                 told,
                 alone(Kind::Note, Metric::DescribeMillis, Bound::Any),
                 alone(Kind::Note, Metric::AlterMillis, Bound::Any),
+                alone(Kind::Note, Metric::KibPerPartition, Bound::Any),
                 started,
             ],
             rounds_max: 3,
@@ -356,7 +360,21 @@ fn estates() -> Vec<Workload> {
         Workload {
             name: "idle-partitions",
             what: "1 000 topics of 100 partitions that hold nothing; then a start after kill -9",
-            sides: estate(1_000, 100),
+            sides: estate(1_000, 100, false),
+            checks: vec![weight, started],
+            rounds_max: 3,
+        },
+        Workload {
+            name: "written-partitions",
+            what: "100 topics of 100 partitions that have taken one record each; then a start after kill -9",
+            sides: estate(100, 100, true),
+            checks: vec![weight, started],
+            rounds_max: 3,
+        },
+        Workload {
+            name: "written-topics",
+            what: "10 000 topics of one partition that have taken one record each; then a start after kill -9",
+            sides: estate(10_000, 1, true),
             checks: vec![weight, started],
             rounds_max: 3,
         },

@@ -51,13 +51,8 @@ pub enum Shape {
     Start,
     /// Consumer groups at work.
     Groups(Crowd),
-    /// Many topics that hold nothing.
-    Estate {
-        /// How many.
-        topics: usize,
-        /// Partitions of each.
-        partitions: usize,
-    },
+    /// Many topics that nobody uses.
+    Estate(Lands),
     /// Idle connections.
     Idle {
         /// How many.
@@ -85,6 +80,17 @@ pub struct Many {
     pub partitions: usize,
 }
 
+/// Many topics.
+#[derive(Clone, Copy, Debug)]
+pub struct Lands {
+    /// How many.
+    pub topics: usize,
+    /// Partitions of each.
+    pub partitions: usize,
+    /// Whether each partition has taken a record before it is left alone.
+    pub written: bool,
+}
+
 /// Consumer groups.
 #[derive(Clone, Copy, Debug)]
 pub struct Crowd {
@@ -92,8 +98,10 @@ pub struct Crowd {
     pub groups: usize,
     /// Members of each.
     pub members: usize,
-    /// Groups whose rebalance hangs.
+    /// Groups whose rebalances hang.
     pub hanging: usize,
+    /// Members of a large group that join again and again; none: nothing is beside the others.
+    pub crowd: usize,
     /// Whether members commit after each heartbeat.
     pub commits: bool,
 }

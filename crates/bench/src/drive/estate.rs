@@ -1,4 +1,4 @@
-//! Many topics: how long they take to be made, told of, described and changed.
+//! Many topics: how long they take to be made, written, told of, described and changed.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -7,12 +7,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 
 use super::setup::{connect, read_frame};
+use crate::batch;
 use crate::frame::{Api, Reader, Writer, request};
 
 /// Topics in one CreateTopics request.
 const TOPICS_PER_REQUEST: usize = 500;
 /// Kafka makes no more partitions in one request.
 const PARTITIONS_PER_REQUEST: usize = 10_000;
+/// Partitions that one request writes to.
+const PARTITIONS_PER_PRODUCE: usize = 1_000;
+/// Bytes of the record that a partition gets.
+const VALUE_BYTES: usize = 100;
 /// Times that a question is asked; the median counts.
 const ASKS: usize = 9;
 /// How the wire names a topic among the things that have settings.
@@ -52,6 +57,31 @@ impl Estate {
             ensure!(made == numbers.len(), "topics were refused. made=`{made}`");
         }
         Ok(begin.elapsed())
+    }
+
+    /// Produces one record to every partition, on disk before the answer.
+    pub fn write(&self) -> anyhow::Result<()> {
+        let mut stream = connect(self.broker)?;
+        let mut frame = Vec::new();
+        let record = batch::plain(1, VALUE_BYTES);
+        let step = (PARTITIONS_PER_PRODUCE / self.partitions).max(1);
+        for first in (0..self.topics).step_by(step) {
+            let numbers = first..self.topics.min(first + step);
+            let partitions = numbers.len() * self.partitions;
+            stream.write_all(&request(Api::Produce, 3, 1, |w| {
+                w.i16(-1).i16(-1).i32(30_000).length(false, numbers.len());
+                for number in numbers.clone() {
+                    w.string(false, &format!("estate-{number}")).length(false, self.partitions);
+                    for partition in 0..self.partitions {
+                        w.i32(partition as i32).length(false, record.len()).raw(&record);
+                    }
+                }
+            }))?;
+            read_frame(&stream, &mut frame).context("read the answer to Produce")?;
+            let kept = written(&frame).context("the answer to Produce is cut short")?;
+            ensure!(kept == partitions, "records were refused. kept=`{kept}`");
+        }
+        Ok(())
     }
 
     /// Asks for the metadata of all topics, and looks that all are there. The median time from the
@@ -119,6 +149,22 @@ fn created(frame: &[u8]) -> Option<usize> {
         r.string(false)?;
     }
     Some(made)
+}
+
+/// How many partitions took their record.
+fn written(frame: &[u8]) -> Option<usize> {
+    let mut r = Reader::new(frame);
+    r.i32()?;
+    let mut kept = 0;
+    for _ in 0..r.length(false)? {
+        r.string(false)?;
+        for _ in 0..r.length(false)? {
+            r.i32()?;
+            kept += usize::from(r.i16()? == 0);
+            r.take(16)?;
+        }
+    }
+    Some(kept)
 }
 
 /// How many topics the metadata tells of.

@@ -1,5 +1,5 @@
 //! Consumer groups of the classic protocol: members that heartbeat and commit as fast as they are
-//! answered, beside groups that hang.
+//! answered, beside groups that are never at rest.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 
+use super::churn::Churn;
 use super::closed_loop::{self, Answer, Lane, Turn};
 use super::idle::raise_open_files;
 use super::setup::{connect, read_frame};
@@ -28,8 +29,12 @@ pub struct Groups {
     pub groups: usize,
     /// Members of each.
     pub members: usize,
-    /// Groups of which one member waits to join while another never comes back.
+    /// Groups beside them in which a member waits to join for one that does not come back, each time
+    /// anew.
     pub hanging: usize,
+    /// Members of one more group, who offer many protocols and join again and again. None: there is no
+    /// such group.
+    pub crowd: usize,
     /// Whether members commit after each heartbeat.
     pub commits: bool,
     /// Answers before this do not count.
@@ -39,21 +44,49 @@ pub struct Groups {
 }
 
 /// A member of a group, in a generation.
-struct Member {
-    stream: TcpStream,
-    group: String,
-    id: String,
-    generation: i32,
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) stream: TcpStream,
+    pub(super) group: String,
+    pub(super) id: String,
+    pub(super) generation: i32,
+    pub(super) is_leader: bool,
+}
+
+/// How a member joins.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Joining<'a> {
+    pub(super) rebalance_timeout_ms: i32,
+    /// Best first.
+    pub(super) protocols: &'a [String],
+}
+
+impl Joining<'_> {
+    /// A join; `member` is empty for one that has no id yet.
+    pub(super) fn request(self, group: &str, member: &str) -> Vec<u8> {
+        request(Api::JoinGroup, 2, 1, |w| {
+            w.string(false, group).i32(SESSION_TIMEOUT_MS).i32(self.rebalance_timeout_ms);
+            w.string(false, member).string(false, "consumer");
+            w.length(false, self.protocols.len());
+            for protocol in self.protocols {
+                w.string(false, protocol).length(false, 4).raw(b"meta");
+            }
+        })
+    }
 }
 
 /// Runs the load. The latency is that of heartbeats.
 pub fn run(load: &Groups) -> anyhow::Result<Load> {
-    raise_open_files((load.groups * load.members + load.hanging * 2) as u64 + 256)?;
-    let hanging = hang(load)?;
-    let members = form(load.broker, "bench-group", load.groups, load.members)?;
+    raise_open_files((load.groups * load.members + load.hanging * 2 + load.crowd) as u64 + 256)?;
+    let plain = ["range".to_owned()];
+    let joining = Joining { rebalance_timeout_ms: REBALANCE_TIMEOUT_MS, protocols: &plain };
+    let members = form(load.broker, "bench-group", load.groups, load.members, joining)?;
+    let churn = (load.crowd > 0)
+        .then(|| Churn::start(load.broker, load.hanging, load.crowd))
+        .transpose()?;
     let lanes = members.into_iter().map(|member| member.into_lane(load)).collect();
     let outcome = closed_loop::run(lanes, load.warm_up, load.duration)?;
-    drop(hanging);
+    churn.map_or(Ok(()), Churn::stop)?;
     let heartbeats = outcome.nanos.first().context("there is a member")?;
     let requests = outcome.nanos.iter().map(hdrhistogram::Histogram::len).sum();
     Ok(Load {
@@ -65,31 +98,20 @@ pub fn run(load: &Groups) -> anyhow::Result<Load> {
     })
 }
 
-/// Groups of one silent member each, with a second one that waits for it to join again.
-fn hang(load: &Groups) -> anyhow::Result<Vec<TcpStream>> {
-    let silent = form(load.broker, "bench-hanging", load.hanging, 1)?;
-    let mut held = Vec::with_capacity(2 * load.hanging);
-    for member in silent {
-        let mut second = connect(load.broker)?;
-        second.write_all(&join(&member.group))?;
-        held.extend([second, member.stream]);
-    }
-    Ok(held)
-}
-
 /// Lets all groups form at once: a group waits a while for its first members.
-fn form(
+pub(super) fn form(
     broker: SocketAddr,
     prefix: &str,
     groups: usize,
     members: usize,
+    how: Joining<'_>,
 ) -> anyhow::Result<Vec<Member>> {
     let mut joining = Vec::with_capacity(groups * members);
     for group in 0..groups {
         for _ in 0..members {
             let mut stream = connect(broker).context("connect a member")?;
             let group = format!("{prefix}-{group}");
-            stream.write_all(&join(&group))?;
+            stream.write_all(&how.request(&group, ""))?;
             joining.push((stream, group));
         }
     }
@@ -99,31 +121,30 @@ fn form(
         read_frame(&stream, &mut frame).context("read the answer to JoinGroup")?;
         let (generation, id, all) =
             joined(&frame).context("the answer to JoinGroup is cut short")??;
-        let mut member = Member { stream, group, id, generation };
+        let is_leader = !all.is_empty();
+        let mut member = Member { stream, group, id, generation, is_leader };
         let sync = member.sync(&all);
         member.stream.write_all(&sync)?;
         formed.push(member);
     }
     for member in &formed {
         read_frame(&member.stream, &mut frame).context("read the answer to SyncGroup")?;
-        let answer = simple(&frame).context("the answer to SyncGroup is cut short")?;
-        ensure!(answer.code == 0, "sync was refused. code=`{}`", answer.code);
+        synced(&frame)?;
     }
     Ok(formed)
 }
 
-fn join(group: &str) -> Vec<u8> {
-    request(Api::JoinGroup, 2, 1, |w| {
-        w.string(false, group).i32(SESSION_TIMEOUT_MS).i32(REBALANCE_TIMEOUT_MS);
-        w.string(false, "").string(false, "consumer");
-        w.length(false, 1).string(false, "range").length(false, 4).raw(b"meta");
-    })
+/// Looks that a sync was answered without an error.
+pub(super) fn synced(frame: &[u8]) -> anyhow::Result<()> {
+    let answer = simple(frame).context("the answer to SyncGroup is cut short")?;
+    ensure!(answer.code == 0, "sync was refused. code=`{}`", answer.code);
+    Ok(())
 }
 
-type Joined = anyhow::Result<(i32, String, Vec<String>)>;
+pub(super) type Joined = anyhow::Result<(i32, String, Vec<String>)>;
 
 /// Generation, member id and, for the leader, all members.
-fn joined(frame: &[u8]) -> Option<Joined> {
+pub(super) fn joined(frame: &[u8]) -> Option<Joined> {
     let mut r = Reader::new(frame);
     r.i32()?;
     r.i32()?;
@@ -165,7 +186,7 @@ fn committed(frame: &[u8]) -> Option<Answer> {
 }
 
 impl Member {
-    fn sync(&self, all: &[String]) -> Vec<u8> {
+    pub(super) fn sync(&self, all: &[String]) -> Vec<u8> {
         request(Api::SyncGroup, 2, 2, |w| {
             w.string(false, &self.group).i32(self.generation).string(false, &self.id);
             w.length(false, all.len());

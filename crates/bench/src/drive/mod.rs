@@ -1,6 +1,7 @@
 //! Load drivers: each runs one kind of load against an address and says what came of it.
 
 pub mod batches;
+pub mod churn;
 pub mod closed_loop;
 pub mod estate;
 pub mod fetch;

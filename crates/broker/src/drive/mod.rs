@@ -77,29 +77,64 @@ impl<M: Machine> Mailbox<M> {
     }
 }
 
+/// Where owners run: a few runtimes, dealt out in turn.
+#[derive(Clone, Debug)]
+pub(crate) struct Runtimes {
+    own: Vec<Handle>,
+    fallback: Handle,
+}
+
+impl Runtimes {
+    /// These runtimes, or `fallback` when there are none.
+    pub(crate) const fn new(own: Vec<Handle>, fallback: Handle) -> Self {
+        Self { own, fallback }
+    }
+
+    pub(crate) fn of(&self, index: usize) -> &Handle {
+        let turn = index.checked_rem(self.own.len());
+        turn.and_then(|turn| self.own.get(turn)).unwrap_or(&self.fallback)
+    }
+}
+
 /// Where owners run, and what they run with.
 #[derive(Clone, Debug)]
 pub(crate) struct Drivers {
     pub(crate) meta: Arc<dyn MetaStore>,
     pub(crate) environment: Arc<dyn Environment>,
-    pub(crate) runtime: Handle,
+    pub(crate) runtimes: Runtimes,
     /// Cancelled: owners finish the commit that is under way and end.
     pub(crate) close: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }
 
 impl Drivers {
-    /// Builds a machine and starts the task that owns it.
+    pub(crate) fn new(
+        meta: &Arc<dyn MetaStore>,
+        environment: &Arc<dyn Environment>,
+        runtimes: Runtimes,
+    ) -> Self {
+        Self {
+            meta: Arc::clone(meta),
+            environment: Arc::clone(environment),
+            runtimes,
+            close: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    /// Builds a machine and starts the task that owns it, on the runtime that `index` chooses.
     pub(crate) async fn start<K: Keeper>(
         &self,
         name: &'static str,
+        index: usize,
         keeper: Arc<K>,
     ) -> Result<Mailbox<K::Machine>, StorageError> {
         let (sender, receiver) = mpsc::channel(MAILBOX_COMMANDS_MAX);
-        let owner = Owner::new(self.clone(), name, keeper, receiver);
+        let runtime = self.runtimes.of(index);
+        let owner = Owner::new(self.clone(), runtime.clone(), name, keeper, receiver);
         let loaded = owner.load().await?;
         let supervised = self.tasks.track_future(owner.run(loaded));
-        crate::tasks::spawn(&self.runtime, name, supervised);
+        crate::tasks::spawn(runtime, name, supervised);
         Ok(Mailbox(sender))
     }
 

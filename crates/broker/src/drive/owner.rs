@@ -1,11 +1,13 @@
 //! The task that owns a machine.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use strandline_coordination::{Input, Machine, Now, ReplyToken};
 use strandline_storage::{BoxFuture, CommitError, MetaBatch, MetaStore, StorageError};
+use tokio::runtime::Handle;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::batch::{Batch, commits};
@@ -24,6 +26,7 @@ const NO_DEADLINE: Duration = Duration::from_hours(1);
 /// See the [module](self).
 pub(super) struct Owner<K: Keeper> {
     drivers: Drivers,
+    runtime: Handle,
     name: &'static str,
     keeper: Arc<K>,
     /// Shared with the task that runs the machine, so that it outlives a panic there.
@@ -41,11 +44,12 @@ enum End {
 impl<K: Keeper> Owner<K> {
     pub(super) fn new(
         drivers: Drivers,
+        runtime: Handle,
         name: &'static str,
         keeper: Arc<K>,
         receiver: mpsc::Receiver<Mail<K::Machine>>,
     ) -> Self {
-        Self { drivers, name, keeper, receiver: Arc::new(Mutex::new(receiver)) }
+        Self { drivers, runtime, name, keeper, receiver: Arc::new(Mutex::new(receiver)) }
     }
 
     fn now(&self) -> Now {
@@ -65,7 +69,7 @@ impl<K: Keeper> Owner<K> {
             let running = Running::new(&self, loaded);
             let receiver = Arc::clone(&self.receiver);
             // A task of its own, so that a panic ends that machine and nothing else.
-            let ended = self.drivers.runtime.spawn(async move {
+            let ended = self.runtime.spawn(async move {
                 let mut receiver = receiver.lock().await;
                 running.run(&mut receiver).await
             });
@@ -217,12 +221,14 @@ impl<K: Keeper> Running<K> {
         if self.commit.is_some() {
             return;
         }
-        let Batch { early, rows, late } = std::mem::take(&mut self.collected);
+        let Batch { early, rows, steps, late } = std::mem::take(&mut self.collected);
         self.release(early);
         if rows.is_empty() {
             return self.release(late);
         }
-        let batches = commits(rows.iter().map(|row| self.keeper.change(row)));
+        let changes =
+            |step: Range<usize>| rows[step].iter().map(|row| self.keeper.change(row)).collect();
+        let batches = commits(steps.into_iter().map(changes));
         let done = commit_all(Arc::clone(&self.drivers.meta), batches);
         self.commit = Some(Commit { done: Box::pin(done), rows, replies: late });
     }

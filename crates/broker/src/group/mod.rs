@@ -1,7 +1,9 @@
 //! The group coordinator: consumer groups over the machines of `strandline_coordination`.
 //!
-//! Groups are spread over a few owners by a hash of their id, so that no group waits for many
-//! others; within an owner no group waits for another either, because a machine never waits.
+//! Groups are spread over a few owners by a hash of their id, each with a thread where the program
+//! has given them some. Within an owner no group waits for what another one waits for, because a
+//! machine never waits; it does wait for the steps of others, whose cost is that of the request, or
+//! of the group where a generation begins or ends.
 
 pub(crate) mod feed;
 mod keeper;
@@ -28,6 +30,10 @@ use keeper::GroupKeeper;
 
 /// How many tasks own groups.
 const OWNERS: u8 = 8;
+/// Runtimes that coordinators can use: one for each owner of groups, and one that tells of them.
+pub const COORDINATORS: usize = OWNERS as usize + 1;
+/// Which of them tells of groups.
+pub(crate) const FEED_COORDINATOR: usize = COORDINATORS - 1;
 /// Buckets of group ids that each of them owns.
 const BUCKETS_PER_OWNER: u8 = 32;
 
@@ -50,7 +56,7 @@ impl GroupCoordinator {
         metrics: &Arc<Metrics>,
         feed: &OffsetsFeed,
         stop: CancellationToken,
-    ) -> Result<Self, StorageError> {
+    ) -> Result<Arc<Self>, StorageError> {
         let mut owners = Vec::with_capacity(usize::from(OWNERS));
         for owner in 0..OWNERS {
             let first = owner * BUCKETS_PER_OWNER;
@@ -62,10 +68,10 @@ impl GroupCoordinator {
                 config: group_config(config),
                 buckets: first..=first + (BUCKETS_PER_OWNER - 1),
             };
-            owners.push(drivers.start("groups", Arc::new(keeper)).await?);
+            owners.push(drivers.start("groups", usize::from(owner), Arc::new(keeper)).await?);
         }
         let commit_timeout = Duration::from_millis(config.offsets_commit_timeout_ms);
-        Ok(Self { owners, drivers, commit_timeout, stop })
+        Ok(Arc::new(Self { owners, drivers, commit_timeout, stop }))
     }
 
     /// Ends the owners, after what they are keeping is kept.

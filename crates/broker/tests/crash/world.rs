@@ -106,6 +106,7 @@ impl World {
             engines: Engines::new("file", Arc::clone(&engine) as _),
             meta: Arc::clone(&engine) as _,
             environment: Arc::clone(clock) as _,
+            coordinators: Vec::new(),
             advertised: BTreeMap::new(),
             loggers: Arc::new(NoLoggers),
             features: BTreeMap::new(),

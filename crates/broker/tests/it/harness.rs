@@ -146,6 +146,7 @@ impl TestBroker {
             engines: Engines::new("memory", memory()).and_with("file", engine.logs, strangers),
             meta: engine.rows,
             environment: Arc::clone(&environment) as _,
+            coordinators: Vec::new(),
             advertised: BTreeMap::new(),
             loggers: Arc::new(NoLoggers),
             features,

@@ -1,6 +1,7 @@
 //! Running a broker: what to start (a pure plan), starting it, and stopping it.
 
 mod banner;
+mod coordinators;
 mod deletions;
 mod feature_spec;
 mod parent;

@@ -11,7 +11,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use strandline_broker::{Broker, BrokerParts, Endpoint};
+use strandline_broker::{Broker, BrokerParts, COORDINATORS, Endpoint};
 use strandline_console::{Console, Scope};
 use strandline_model::config::Listener;
 use strandline_model::{Limits, Timestamp};
@@ -19,6 +19,7 @@ use strandline_server::{BindError, Bound, Drained, Server, ServerConfig, SystemE
 use tokio_util::sync::CancellationToken;
 use tracing::level_filters::LevelFilter;
 
+use super::coordinators::Coordinators;
 use super::plan::{Plan, is_loopback};
 use super::port_owner::Owner;
 use super::status::BrokerStatus;
@@ -71,11 +72,13 @@ async fn serve(plan: &Plan, levels: Arc<LogLevels>, begun: Instant) -> Result<()
         http_tasks.extend(serve_http(&listener, bound, &status, &http_stop)?);
     }
 
+    let coordinators = Coordinators::start(COORDINATORS);
+    let coordinators = coordinators.map_err(|error| cannot_start("start threads", &error))?;
     let explicit = &plan.config.advertised_listeners;
     let advertised = advertised(&plan.config.listeners, &kafka, explicit);
     // A signal ends a start, too: nothing is acknowledged yet, and the next start goes on.
     let broker = tokio::select! {
-        started = start_broker(plan, levels, advertised) => started?,
+        started = start_broker(plan, levels, &coordinators, advertised) => started?,
         reason = stops.first() => {
             tracing::warn!(%reason, "stopped during the start");
             std::process::exit(reason.exit_code());
@@ -98,6 +101,7 @@ async fn serve(plan: &Plan, levels: Arc<LogLevels>, begun: Instant) -> Result<()
     tracing::info!(%reason, "stopping");
     let limit = Duration::from_millis(plan.config.shutdown_timeout_ms);
     let outcome = stop(&broker, server, limit).await;
+    coordinators.stop();
     http_stop.cancel();
     stop_http(http_tasks).await;
     outcome
@@ -120,6 +124,7 @@ async fn stop_http(tasks: Vec<tokio::task::JoinHandle<()>>) {
 async fn start_broker(
     plan: &Plan,
     levels: Arc<LogLevels>,
+    coordinators: &Coordinators,
     advertised: BTreeMap<u16, Endpoint>,
 ) -> Result<Arc<Broker>, Failure> {
     let opened = storage::open(plan).await?;
@@ -130,6 +135,7 @@ async fn start_broker(
         engines: opened.engines,
         meta: opened.meta,
         environment: Arc::new(SystemEnvironment),
+        coordinators: coordinators.runtimes().to_vec(),
         advertised,
         loggers: levels,
         features: plan.features.iter().map(|one| (one.name.clone(), one.level)).collect(),

@@ -1,7 +1,8 @@
 //! Consumer groups of the classic protocol: who is in a group, who reads what, and how far.
 //!
 //! One [`Groups`] machine holds a part of all groups, each on its own: what one group waits for
-//! delays no other. It knows topics by id, and by name only where members name them.
+//! delays no other, and a request costs what it says, or what its group is where a generation begins
+//! or is complete. It knows topics by id, and by name only where members name them.
 //!
 //! # Invariants
 //! - A group's members are in the map of members, those with an instance id also in that of statics.

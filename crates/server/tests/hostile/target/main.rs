@@ -27,6 +27,7 @@ async fn main() {
         engines: Engines::new("file", Arc::clone(&memory) as _),
         meta: memory,
         environment: Arc::new(SystemEnvironment),
+        coordinators: Vec::new(),
         advertised: std::collections::BTreeMap::new(),
         loggers: Arc::new(NoLoggers),
         features: std::collections::BTreeMap::new(),
