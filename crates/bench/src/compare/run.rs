@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
 use super::workload::{Crowd, Lands, Many, Metric, Shape, Side, Volume};
@@ -12,6 +12,7 @@ use crate::drive::estate::Estate;
 use crate::drive::fetch::{self, Fetch};
 use crate::drive::groups::{self, Groups};
 use crate::drive::hostile::Hostile;
+use crate::drive::segments::{self, Segments};
 use crate::drive::unbatched::{self, Unbatched};
 use crate::drive::{Load, idle, setup};
 use crate::measure::account::own_cpu;
@@ -23,6 +24,8 @@ const MIB: f64 = 1024.0 * 1024.0;
 const QUIET_PATIENCE: Duration = Duration::from_millis(1200);
 const WARM_UP: Duration = Duration::from_millis(500);
 const MEASURE: Duration = Duration::from_secs(2);
+/// The removal of many files takes longer.
+const MEASURE_RETENTION: Duration = Duration::from_secs(10);
 /// How long a broker idles before its resting memory and processor time are read.
 const REST: Duration = Duration::from_secs(1);
 const BATCH_BYTES: usize = 1_000_000;
@@ -155,7 +158,9 @@ fn run_on(running: &Running, side: &Side, topic: &str) -> Result<Sample> {
         | Shape::Consume(volume)
         | Shape::Batches(volume)
         | Shape::Fetch(volume) => volume.partitions,
-        Shape::Unbatched(many) | Shape::Besieged(many) => many.partitions,
+        Shape::Unbatched(many) | Shape::Besieged(many) | Shape::Retained(many, _) => {
+            many.partitions
+        }
         Shape::Groups(_) => 1,
         Shape::Start | Shape::Idle { .. } | Shape::Estate(_) => 0,
     };
@@ -190,6 +195,7 @@ fn run_on(running: &Running, side: &Side, topic: &str) -> Result<Sample> {
             drop(hostile);
             sample
         }
+        Shape::Retained(many, count) => retained(running, topic, many, count),
         Shape::Groups(crowd) => {
             account(running, WARM_BYTES_MIN, || groups_load(running, topic, crowd))
         }
@@ -270,6 +276,24 @@ fn account(
     })
 }
 
+fn retained(running: &Running, topic: &str, many: Many, count: usize) -> Result<Sample> {
+    let (broker, topic_of_segments) = (running.broker, format!("{topic}-segments"));
+    let segments = Segments { broker, topic: topic_of_segments, count };
+    if count > 0 {
+        segments.fill()?;
+    }
+    let before = segments::count_files(running.folder())?;
+    let sample = account(running, WARM_BYTES_MIN, || {
+        if count > 0 {
+            segments.remove()?;
+        }
+        unbatched_for(running, topic, many, MEASURE_RETENTION)
+    })?;
+    let gone = before.saturating_sub(segments::count_files(running.folder())?);
+    ensure!(count == 0 || gone > 0, "retention removed nothing of {count} segments");
+    Ok(sample)
+}
+
 fn idle_connections(running: &Running, connections: usize) -> Result<Sample> {
     let account = running.account.as_ref().context("the broker is gone")?;
     let before = account.resident().context("resident memory is not known")?;
@@ -343,6 +367,10 @@ fn produce_batches(running: &Running, topic: &str, volume: Volume) -> Result<Loa
 }
 
 fn unbatched_load(running: &Running, topic: &str, many: Many) -> Result<Load> {
+    unbatched_for(running, topic, many, MEASURE)
+}
+
+fn unbatched_for(running: &Running, topic: &str, many: Many, duration: Duration) -> Result<Load> {
     unbatched::run(&Unbatched {
         broker: running.broker,
         topic: topic.to_owned(),
@@ -350,7 +378,7 @@ fn unbatched_load(running: &Running, topic: &str, many: Many) -> Result<Load> {
         connections: many.connections,
         value_bytes: 100,
         warm_up: WARM_UP,
-        duration: MEASURE,
+        duration,
     })
 }
 

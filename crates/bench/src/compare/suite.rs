@@ -300,7 +300,27 @@ fn footprint() -> Vec<Workload> {
             ],
             rounds_max: usize::MAX,
         },
+        retention(many),
     ]
+}
+
+fn retention(many: Many) -> Workload {
+    use Durability::Disk;
+    let check =
+        |kind, metric, against, bound| Check { kind, metric, of: "removing", against, bound };
+    Workload {
+        name: "retention",
+        what: "10 connections, one record a request, quiet and while 10 000 segments go",
+        sides: vec![
+            side("quiet", Disk, Shape::Retained(many, 0)),
+            side("removing", Disk, Shape::Retained(many, 10_000)),
+        ],
+        checks: vec![
+            check(Kind::Aim, Metric::P99Micros, Some("quiet"), Bound::AtMost(2.0)),
+            check(Kind::Note, Metric::RecordsPerSecond, Some("quiet"), Bound::Any),
+        ],
+        rounds_max: 3,
+    }
 }
 
 fn groups() -> Vec<Workload> {

@@ -47,6 +47,8 @@ pub enum Shape {
     Unbatched(Many),
     /// The same, beside hostile peers.
     Besieged(Many),
+    /// The same for some seconds, while retention removes this many segments; with none, quiet.
+    Retained(Many, usize),
     /// Nothing but a start.
     Start,
     /// Consumer groups at work.
