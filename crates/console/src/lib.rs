@@ -28,7 +28,7 @@ mod snapshot;
 pub use clients::Client;
 pub use deletions::{Deletion, DeletionChange, DeletionChanged, DeletionRefused};
 pub use reconciliation::{MissingPartition, Reconciliation, Stranger};
-pub use retention::{PartitionRetention, Segment, TopicRetention};
+pub use retention::{Estimate, PartitionRetention, Segment, TopicRetention};
 pub use serve::{Console, Scope};
 pub use snapshot::{
     ApiStats, BUCKET_BOUNDS_SECONDS, DeletionStats, Durations, ErrorCount, ListenerStats,

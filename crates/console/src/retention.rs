@@ -60,11 +60,25 @@ pub struct PartitionRetention {
     pub due_bytes: u64,
     /// How many these are.
     pub due_segments: usize,
+    /// Bytes that are left when these have gone.
+    pub left_bytes: u64,
+    /// When a size or a count will take the oldest segment, if nothing else does before. A guess.
+    pub estimate: Option<Estimate>,
     /// The oldest segment, and why it is still there.
     pub oldest: Option<Segment>,
     /// All of them, served by themselves.
     #[serde(skip)]
     segments: Vec<Segment>,
+}
+
+/// A guess from the rate at which records came within the last hour.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Estimate {
+    /// When the limit will be passed.
+    #[serde(serialize_with = "rfc_3339")]
+    pub goes_at: Timestamp,
+    /// The key that sets it.
+    pub limit: &'static str,
 }
 
 /// A segment as it is served.
@@ -106,19 +120,23 @@ impl PartitionRetention {
         index: PartitionIndex,
         log_start: Offset,
         log_end: Offset,
+        estimate: Option<(Timestamp, &'static str)>,
         segments: Vec<Segment>,
     ) -> Self {
-        let bytes = |segments: &mut dyn Iterator<Item = &Segment>| {
+        let bytes_of = |segments: &mut dyn Iterator<Item = &Segment>| {
             segments.map(|segment| ByteCount::new(segment.bytes)).sum::<ByteCount>().get()
         };
         let due = || segments.iter().filter(|segment| segment.limit.is_some());
+        let (bytes, due_bytes) = (bytes_of(&mut segments.iter()), bytes_of(&mut due()));
         Self {
             partition: index.get(),
             log_start_offset: log_start.get(),
             log_end_offset: log_end.get(),
-            bytes: bytes(&mut segments.iter()),
+            bytes,
             segment_count: segments.len(),
-            due_bytes: bytes(&mut due()),
+            due_bytes,
+            left_bytes: bytes - due_bytes,
+            estimate: estimate.map(|(goes_at, limit)| Estimate { goes_at, limit }),
             due_segments: due().count(),
             oldest: segments.first().cloned(),
             segments,

@@ -2,7 +2,7 @@
 //! it were configured otherwise.
 
 use strandline_model::{ByteCount, Offset, PartitionIndex, Timestamp};
-use strandline_partition::retention::{Policy, Reason, Verdict};
+use strandline_partition::retention::{Estimate, Policy, Reason, Verdict};
 use strandline_storage::ChunkState;
 
 use super::remains::{Remains, SegmentRemains};
@@ -51,6 +51,9 @@ pub struct PartitionRetention {
     pub log_start_offset: Offset,
     /// The offset after its last record.
     pub log_end_offset: Offset,
+    /// When a size or a count will take the oldest segment, and which one, if records go on coming as
+    /// they came within the last hour: a guess.
+    pub estimate: Option<(Timestamp, &'static str)>,
     /// Its segments, oldest first.
     pub segments: Vec<SegmentRetention>,
 }
@@ -133,9 +136,11 @@ fn partition(index: PartitionIndex, remains: Option<Remains>) -> PartitionRetent
         || (Offset::ZERO, Offset::ZERO),
         |remains| (remains.bounds.log_start, remains.bounds.written_end),
     );
+    let estimate = remains.as_ref().and_then(|remains| remains.estimate);
+    let estimate = estimate.map(|Estimate { at, cause }| (at, cause.name()));
     let segments = remains.map(|remains| remains.segments).unwrap_or_default();
     let segments = segments.into_iter().map(segment).collect();
-    PartitionRetention { index, log_start_offset, log_end_offset, segments }
+    PartitionRetention { index, log_start_offset, log_end_offset, estimate, segments }
 }
 
 fn segment(remains: SegmentRemains) -> SegmentRetention {

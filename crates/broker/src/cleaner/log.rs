@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use strandline_model::{ByteCount, Offset, Timestamp};
 use strandline_partition::retention::{
-    Cause, Choice, LogView, Policy, Segment, Sighting, Verdict, choose,
+    Cause, Choice, Estimate, LogView, Policy, Segment, Sighting, Verdict, choose, estimate,
 };
 use strandline_storage::{ChunkInfo, ChunkState, CommitLog, Stored};
 
@@ -21,6 +21,8 @@ const SEGMENTS_PER_TRIM: usize = 512;
 pub(super) struct Judged {
     pub(super) stored: Stored,
     pub(super) choice: Choice,
+    /// When a size or a count will take the oldest segment; `None` when it goes now.
+    pub(super) estimate: Option<Estimate>,
 }
 
 /// A log that was seen while its times lay in the future.
@@ -90,7 +92,8 @@ impl Cleaner {
         drop(sightings);
         view.sighting = sighting;
         let choice = choose(&view, policy, now);
-        Judged { stored, choice }
+        let estimate = choice.log_start.is_none().then(|| estimate(&view, policy, now)).flatten();
+        Judged { stored, choice, estimate }
     }
 
     /// Lets go what is to go of a partition. Failures are told and tried again in the next pass.
@@ -116,7 +119,7 @@ impl Cleaner {
         loop {
             // Anew for each step: settings may have changed meanwhile, and clocks.
             let policy = topic.settings().retention;
-            let Judged { stored, choice } =
+            let Judged { stored, choice, .. } =
                 self.judge(slot, stored(partition.log()), &policy, self.now());
             if choice.roll {
                 partition.log().roll().await?;

@@ -10,6 +10,7 @@
 
 mod clock;
 mod forecast;
+mod hurry;
 mod log;
 mod remains;
 
@@ -36,6 +37,7 @@ use crate::tasks;
 use crate::topic::{Registry, Topic};
 
 use clock::Clock;
+use hurry::Appended;
 use log::Seen;
 
 pub use forecast::{PartitionRetention, SegmentRetention, TopicRetention, retention_reasons};
@@ -49,6 +51,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The first pass comes no later than this after the start, so that a broker that is often started
 /// anew keeps its limits too.
 const FIRST_PASS: Duration = Duration::from_secs(30);
+/// Between two looks at how much was appended.
+const HURRY: Duration = Duration::from_secs(1);
 /// Partitions that are looked at before others may have the thread.
 const LOOKS: usize = 32;
 
@@ -72,6 +76,8 @@ pub(crate) struct Cleaner {
     clock: Clock,
     /// Logs whose times lay in the future when they were seen first.
     sightings: Mutex<HashMap<PartitionId, Seen>>,
+    /// What had been appended at the last look.
+    appended: Appended,
     /// Partitions that are being cleaned.
     busy: Mutex<HashSet<PartitionId>>,
     turns: Arc<Semaphore>,
@@ -87,6 +93,7 @@ impl Cleaner {
             parts,
             clock,
             sightings: Mutex::default(),
+            appended: Appended::default(),
             busy: Mutex::default(),
             turns: Arc::new(Semaphore::new(TURNS as usize)),
             last_pass_ms: AtomicI64::new(0),
@@ -150,25 +157,42 @@ impl Cleaner {
         self.clock.start(newest).await;
     }
 
-    /// Waits for the next pass, whose time may change meanwhile. False: the broker stops.
+    /// Waits for the next pass, whose time may change meanwhile; topics that can't wait are looked at.
+    /// False: the broker stops.
     async fn wait(
-        &self,
+        self: &Arc<Self>,
         at_most: Duration,
         changes: &mut watch::Receiver<u64>,
         stop: &CancellationToken,
     ) -> bool {
         let environment = &self.parts.environment;
-        let begun = environment.monotonic();
+        let (begun, mut slept) = (environment.monotonic(), Duration::ZERO);
         loop {
-            let waited = environment.monotonic().saturating_sub(begun);
+            let waited = environment.monotonic().saturating_sub(begun).max(slept);
             let left = self.interval().min(at_most).saturating_sub(waited);
             let left_ms = i64::try_from(left.as_millis()).unwrap_or(i64::MAX);
             let next_pass = environment.now().plus_millis(left_ms);
             self.next_pass_ms.store(next_pass.as_millis(), Ordering::Relaxed);
+            let nap = left.min(HURRY);
             tokio::select! {
-                () = environment.sleep(left) => return true,
+                () = environment.sleep(nap) => {
+                    if nap == left {
+                        return true;
+                    }
+                    slept += nap;
+                    self.hurry(stop).await;
+                }
                 Ok(()) = changes.changed() => {}
                 () = stop.cancelled() => return false,
+            }
+        }
+    }
+
+    /// Looks at the topics to which much was appended since they were looked at.
+    async fn hurry(self: &Arc<Self>, stop: &CancellationToken) {
+        for topic in self.parts.registry.all() {
+            if self.appended.is_much(&topic) {
+                self.look_at(&topic, self.now(), stop).await;
             }
         }
     }
@@ -180,33 +204,49 @@ impl Cleaner {
         self.clock.keep().await;
         let registry = &self.parts.registry;
         self.sightings.lock().retain(|id, _| registry.by_id(id.topic_id).is_some());
-        let mut looked = 0;
-        for topic in registry.all() {
-            for slot in topic.partitions() {
-                looked += 1;
-                if looked % LOOKS == 0 {
-                    tokio::task::yield_now().await;
-                }
-                // What panics here would otherwise keep those behind it for ever.
-                let is_due = catch_unwind(AssertUnwindSafe(|| self.is_due(&topic, &slot, now)));
-                match is_due {
-                    Ok(true) => self.begin(&topic, slot).await,
-                    Ok(false) => {}
-                    Err(_) => {
-                        self.parts.metrics.retention_failures.add(1);
-                        let id = slot.id();
-                        tracing::error!(topic = %topic.name(), partition = %id, "retention panicked");
-                    }
-                }
-                if stop.is_cancelled() {
-                    return;
-                }
+        self.appended.retain(|id| registry.by_id(id).is_some());
+        for (index, topic) in registry.all().iter().enumerate() {
+            if index % LOOKS == 0 {
+                tokio::task::yield_now().await;
+            }
+            self.look_at(topic, now, stop).await;
+            if stop.is_cancelled() {
+                return;
             }
         }
         let all = self.turns.acquire_many(TURNS).await;
         drop(all.expect("the semaphore is never closed"));
         let ended = self.parts.environment.now();
         self.last_pass_ms.store(ended.as_millis(), Ordering::Relaxed);
+    }
+
+    /// Looks at the partitions of a topic and begins to clean those of which something is to go.
+    async fn look_at(
+        self: &Arc<Self>,
+        topic: &Arc<Topic>,
+        now: Timestamp,
+        stop: &CancellationToken,
+    ) {
+        self.appended.look_at(topic);
+        for (index, slot) in topic.partitions().into_iter().enumerate() {
+            if (index + 1) % LOOKS == 0 {
+                tokio::task::yield_now().await;
+            }
+            // What panics here would otherwise keep those behind it for ever.
+            let is_due = catch_unwind(AssertUnwindSafe(|| self.is_due(topic, &slot, now)));
+            match is_due {
+                Ok(true) => self.begin(topic, slot).await,
+                Ok(false) => {}
+                Err(_) => {
+                    self.parts.metrics.retention_failures.add(1);
+                    let id = slot.id();
+                    tracing::error!(topic = %topic.name(), partition = %id, "retention panicked");
+                }
+            }
+            if stop.is_cancelled() {
+                return;
+            }
+        }
     }
 
     /// Cleans a partition as soon as there is a turn, unless it is being cleaned still.

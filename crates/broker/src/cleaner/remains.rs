@@ -2,7 +2,7 @@
 //! function that removes.
 
 use strandline_model::ByteCount;
-use strandline_partition::retention::{Policy, Verdict};
+use strandline_partition::retention::{Estimate, Policy, Verdict};
 use strandline_storage::{ChunkInfo, LogBounds};
 
 use super::Cleaner;
@@ -15,6 +15,8 @@ use crate::topic::Topic;
 pub(crate) struct Remains {
     pub(crate) bounds: LogBounds,
     pub(crate) segments: Vec<SegmentRemains>,
+    /// When a size or a count will take the oldest.
+    pub(crate) estimate: Option<Estimate>,
 }
 
 /// A segment with what becomes of it.
@@ -41,9 +43,9 @@ impl Cleaner {
         policy: &Policy,
     ) -> Option<Remains> {
         let stored = self.stored(topic, slot)?;
-        let Judged { stored, choice } = self.judge(slot, stored, policy, self.now());
+        let Judged { stored, choice, estimate } = self.judge(slot, stored, policy, self.now());
         let segments = stored.chunks.into_iter().zip(choice.verdicts);
         let segments = segments.map(|(chunk, verdict)| SegmentRemains { chunk, verdict });
-        Some(Remains { bounds: stored.bounds, segments: segments.collect() })
+        Some(Remains { bounds: stored.bounds, segments: segments.collect(), estimate })
     }
 }

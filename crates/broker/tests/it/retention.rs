@@ -1,5 +1,8 @@
 //! Retention, carried out by a broker: what goes, what stays, and who is not held up.
 
+mod clocks;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -273,138 +276,6 @@ async fn a_topic_that_nobody_used_since_the_start_expires_too() {
     assert_eq!(open, [("old".to_owned(), 3)], "the other one stays closed");
 }
 
-#[tokio::test]
-async fn clocks_that_are_wrong_neither_pin_nor_destroy() {
-    let house = TestBroker::start().await;
-    let mut client = house.connect();
-    let any_time = ("message.timestamp.after.max.ms", "9223372036854775807");
-    client.create_topic_with("t", 1, &[SMALL, any_time, ("retention.ms", "60000")]).await;
-    assert_eq!(client.produce("t", batch_at(4_000_000_000_000, "from the future")).await.0, 0);
-    fill(&mut client, "t", 2).await;
-    house.broker.check_retention().await;
-    // The clock is a day ahead for a while, and records come in.
-    house.environment.set_wrong_by_ms(86_400_000);
-    house.broker.check_retention().await;
-    fill(&mut client, "t", 1).await;
-    assert_eq!(bounds(&mut client, "t").await, (0, 4), "a jump destroys nothing");
-    house.environment.set_wrong_by_ms(0);
-    house.environment.advance_ms(60_001);
-    house.broker.check_retention().await;
-    assert_eq!(bounds(&mut client, "t").await, (4, 4), "a record of the future pins nothing");
-}
-
-#[tokio::test]
-async fn a_restart_does_not_forget_that_the_clock_is_ahead() {
-    const DAY_MS: i64 = 86_400_000;
-    let house = TestBroker::start().await;
-    let mut client = house.connect();
-    client.create_topic_with("t", 1, &[SMALL, ("retention.ms", "60000")]).await;
-    fill(&mut client, "t", 2).await;
-    house.environment.set_wrong_by_ms(DAY_MS);
-    house.broker.check_retention().await;
-    // What is appended now is dated by the wrong clock: it proves nothing to the next start.
-    fill(&mut client, "t", 1).await;
-    drop(client);
-    let house = house.restart().await;
-    house.broker.check_retention().await;
-    let mut client = house.connect();
-    assert_eq!(bounds(&mut client, "t").await, (0, 3));
-    house.environment.set_wrong_by_ms(0);
-    house.environment.advance_ms(60_001);
-    house.broker.check_retention().await;
-    assert_eq!(bounds(&mut client, "t").await, (3, 3), "the right time counts at once");
-    assert_eq!(client.produce("t", batch_at(1_700_000_060_001, "on")).await, (0, 3));
-    drop(client);
-
-    // Nothing is kept any more. The clock of this start is a day ahead of the newest append: nobody
-    // knows whether the machine was off for a day.
-    house.environment.set_wrong_by_ms(DAY_MS);
-    let house = house.restart().await;
-    house.broker.check_retention().await;
-    let mut client = house.connect();
-    assert_eq!(bounds(&mut client, "t").await, (3, 4));
-    house.environment.advance_ms(3_600_000);
-    house.broker.check_retention().await;
-    assert_eq!(bounds(&mut client, "t").await, (4, 4), "an hour later it is believed");
-}
-
-#[tokio::test]
-async fn a_clock_that_is_behind_at_a_start_makes_nothing_old() {
-    const DECADES_MS: i64 = 1_500_000_000_000;
-    let house = TestBroker::start().await;
-    let mut client = house.connect();
-    client.create_topic_with("before", 1, &[SMALL]).await;
-    fill(&mut client, "before", 1).await;
-    drop(client);
-    // No battery: it begins in the seventies.
-    house.environment.set_wrong_by_ms(-DECADES_MS);
-    let house = house.restart().await;
-    let mut client = house.connect();
-    let two_hours = ("retention.ms", "7200000");
-    let append_time = ("message.timestamp.type", "LogAppendTime");
-    let any_time = ("message.timestamp.after.max.ms", "9223372036854775807");
-    client.create_topic_with("t", 1, &[SMALL, two_hours, any_time]).await;
-    client.create_topic_with("append-time", 1, &[SMALL, two_hours, append_time]).await;
-    for topic in ["t", "append-time"] {
-        fill(&mut client, topic, 2).await;
-    }
-    house.broker.check_retention().await;
-    // The network says what time it is; an hour later it is believed.
-    house.environment.set_wrong_by_ms(0);
-    house.broker.check_retention().await;
-    house.environment.advance_ms(3_600_000);
-    house.broker.check_retention().await;
-    for topic in ["t", "append-time"] {
-        assert_eq!(bounds(&mut client, topic).await, (0, 2), "{topic} is an hour old");
-    }
-    assert_eq!(bounds(&mut client, "before").await, (0, 1));
-    house.environment.advance_ms(3_600_001);
-    house.broker.check_retention().await;
-    for topic in ["t", "append-time"] {
-        assert_eq!(bounds(&mut client, topic).await, (2, 2), "{topic}");
-    }
-}
-
-#[tokio::test]
-async fn passes_close_no_segment_because_the_clock_is_not_believed() {
-    let house = TestBroker::start().await;
-    let mut client = house.connect();
-    client.create_topic("t", 1).await;
-    fill(&mut client, "t", 1).await;
-    house.environment.set_wrong_by_ms(86_400_000);
-    for _ in 0..3 {
-        house.broker.check_retention().await;
-        fill(&mut client, "t", 1).await;
-    }
-    assert_eq!(house.broker.topics()[0].open_partitions[0].segment_count, 1);
-}
-
-#[tokio::test]
-async fn what_was_appended_after_a_machine_slept_is_as_young_as_it_is() {
-    let house = TestBroker::start_with(&[("log.retention.ms", "7200000")]).await;
-    let mut client = house.connect();
-    client.create_topic_with("t", 1, &[SMALL]).await;
-    fill(&mut client, "t", 2).await;
-    house.broker.check_retention().await;
-    // A day later; the monotonic clock stood still. The jump is not believed for an hour.
-    let day_ms = 86_400_000;
-    house.environment.set_wrong_by_ms(day_ms);
-    let stamp = 1_700_000_000_000 + day_ms;
-    assert_eq!(client.produce("t", batch_at(stamp, "in the morning")).await, (0, 2));
-    house.broker.check_retention().await;
-    assert_eq!(bounds(&mut client, "t").await, (0, 3));
-    house.environment.advance_ms(3_600_000);
-    house.broker.check_retention().await;
-    assert_eq!(
-        bounds(&mut client, "t").await,
-        (2, 3),
-        "what is a day old goes, what is an hour old stays"
-    );
-    house.environment.advance_ms(3_600_001);
-    house.broker.check_retention().await;
-    assert_eq!(bounds(&mut client, "t").await, (3, 3));
-}
-
 #[tokio::test(start_paused = true)]
 async fn passes_come_by_themselves_as_often_as_is_set_now() {
     let house = TestBroker::start_with(&[("log.retention.ms", "1000")]).await;
@@ -423,4 +294,99 @@ async fn passes_come_by_themselves_as_often_as_is_set_now() {
     assert_eq!(client.alter_config(BROKER, "", SET, often).await, 0);
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(bounds(&mut client, "t").await, (4, 4));
+}
+
+/// A look at all segments: the base offset of each, and when it is said to go: `Some(0)` for the next
+/// pass, `None` for not by age.
+fn foretold(house: &TestBroker, topic: &str) -> BTreeMap<i64, Option<i64>> {
+    let told = house.broker.retention(topic, &[]).unwrap().unwrap();
+    let [partition] = told.partitions.as_slice() else { panic!("{told:?}") };
+    let segments = partition.segments.iter().map(|segment| {
+        let goes_at = match segment.limit {
+            Some(_) => Some(0),
+            None => segment.goes_at.map(strandline_model::Timestamp::as_millis),
+        };
+        (segment.base_offset.get(), goes_at)
+    });
+    segments.collect()
+}
+
+/// Days of appends at random, with a pass between any two: what goes is what was foretold before time
+/// went on, all of it and nothing else.
+#[tokio::test]
+async fn what_goes_was_foretold_and_what_was_foretold_goes() {
+    const BEGUN_MS: i64 = 1_700_000_000_000;
+    let limits = [
+        [("retention.ms", "14400000"), ("retention.records", "-1")],
+        [("retention.ms", "36000000"), ("retention.bytes", "1500")],
+        [("retention.ms", "-1"), ("retention.records", "14")],
+        [("retention.ms", "3600000"), ("retention.records", "9")],
+    ];
+    let mut removed = 0;
+    for seed in 1..=40_u64 {
+        let house = TestBroker::start().await;
+        let mut client = house.connect();
+        let of_segment = ("internal.segment.bytes", "400");
+        let any_time = ("message.timestamp.after.max.ms", "9223372036854775807");
+        let [first, second] = limits[usize::try_from(seed).unwrap() % limits.len()];
+        client.create_topic_with("t", 1, &[of_segment, any_time, first, second]).await;
+        let mut dice = Dice(seed);
+        let mut now = BEGUN_MS;
+        for _ in 0..60 {
+            for _ in 0..dice.below(8) {
+                // Producers' clocks are some hours off, and some are far in the future.
+                let off = match dice.below(10) {
+                    0 => 90_000_000_000,
+                    _ => dice.below(14_400_000) - 7_200_000,
+                };
+                assert_eq!(
+                    client.produce("t", batch_at(now + off, "twenty bytes of text")).await.0,
+                    0
+                );
+            }
+            let before = foretold(&house, "t");
+            let step = dice.below(7_200_000);
+            house.environment.advance_ms(step);
+            now += step;
+            house.broker.check_retention().await;
+            let after = foretold(&house, "t");
+            for (base, goes_at) in &before {
+                let was_foretold = goes_at.is_some_and(|goes_at| goes_at <= now);
+                let went = !after.contains_key(base);
+                assert_eq!(went, was_foretold, "seed {seed}: {base} at {now}, of {before:?}");
+                removed += usize::from(went);
+            }
+        }
+    }
+    assert!(removed > 500, "{removed}");
+}
+
+/// Numbers that look random, from a seed.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: i64) -> i64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        i64::try_from(self.0 >> 33).unwrap() % bound
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_topic_that_is_filled_fast_does_not_wait_for_the_next_pass() {
+    let house = TestBroker::start().await;
+    let mut client = house.connect();
+    let small = ("internal.segment.bytes", "90");
+    for (topic, limit) in [("fast", "1000"), ("slow", "4000")] {
+        client.create_topic_with(topic, 1, &[small, ("retention.records", limit)]).await;
+    }
+    house.broker.check_retention().await;
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    for topic in ["fast", "slow"] {
+        fill(&mut client, topic, 1_400).await;
+    }
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(bounds(&mut client, "fast").await, (400, 1_400), "long before the next pass");
+    assert_eq!(house.broker.last_retention_pass().unwrap().as_millis(), 1_700_000_000_000);
+    assert_eq!(bounds(&mut client, "slow").await, (0, 1_400));
 }

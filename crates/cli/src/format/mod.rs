@@ -8,7 +8,7 @@ mod template;
 
 pub(crate) use input::{InputFormat, InputRecord};
 pub(crate) use output::OutputFormat;
-pub(crate) use span::{between, moment, now, span};
+pub(crate) use span::{between, millis, moment, now, span};
 
 /// A record with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -40,7 +40,7 @@ pub(crate) fn now() -> Value {
 }
 
 /// Milliseconds since 1970 of an RFC 3339 time.
-fn millis(time: &Value) -> Option<i128> {
+pub(crate) fn millis(time: &Value) -> Option<i128> {
     let time = OffsetDateTime::parse(time.as_str()?, &Rfc3339).ok()?;
     Some(time.unix_timestamp_nanos() / 1_000_000)
 }

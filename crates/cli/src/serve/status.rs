@@ -202,7 +202,7 @@ fn topic_retention(found: FoundRetention) -> TopicRetention {
             goes_at: segment.goes_at,
         });
         let (start, end) = (partition.log_start_offset, partition.log_end_offset);
-        PartitionRetention::new(index, start, end, segments.collect())
+        PartitionRetention::new(index, start, end, partition.estimate, segments.collect())
     });
     TopicRetention {
         topic: found.topic,

@@ -41,6 +41,7 @@ pub(crate) fn topic(name: &str, simulated: &[(String, String)]) -> TopicRetentio
             PartitionIndex::new(3),
             Offset::new(4),
             Offset::new(20),
+            Some((Timestamp::from_millis(1_700_000_700_000), "retention.bytes")),
             segments,
         )],
     }
@@ -59,7 +60,9 @@ async fn the_oldest_segment_tells_why_it_is_there() {
             r#""cleanup_policy":"delete","retention_ms":5000,"retention_bytes":null,"#,
             r#""retention_bytes_floor":false,"retention_records":null,"unreadable":[],"partitions":[{"#,
             r#""partition":3,"log_start_offset":4,"log_end_offset":20,"bytes":1400,"#,
-            r#""segment_count":2,"due_bytes":700,"due_segments":1,"oldest":{"partition":3,"#,
+            r#""segment_count":2,"due_bytes":700,"due_segments":1,"left_bytes":700,"#,
+            r#""estimate":{"goes_at":"2023-11-14T22:25:00Z","limit":"retention.bytes"},"#,
+            r#""oldest":{"partition":3,"#,
             r#""name":"00000000000000000000.log","base_offset":0,"next_offset":10,"bytes":700,"#,
             r#""state":"due","max_timestamp":null,"first_appended_at":"2023-11-14T22:13:20Z","#,
             r#""last_appended_at":"2023-11-14T22:13:20.5Z","reason":"awaiting_check","#,

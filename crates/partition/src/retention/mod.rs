@@ -13,6 +13,7 @@
 //! See docs/adr/0015-retention.md.
 
 mod clock;
+mod estimate;
 mod reason;
 mod roll;
 mod time;
@@ -20,6 +21,7 @@ mod time;
 use strandline_model::{ByteCount, Offset, Timestamp};
 
 pub use clock::{AHEAD_AT_START_MS_MIN, Disbelief, JUMP_HELD_BACK, JUMP_MS_MIN, TrustedClock};
+pub use estimate::{Estimate, RATE_WINDOW, estimate};
 pub use reason::{Cause, Reason};
 pub use roll::{segment_bytes, segment_records};
 pub use time::Sighting;

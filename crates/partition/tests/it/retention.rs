@@ -1,5 +1,6 @@
 //! What goes and why the rest stays: a table, and what holds for every log.
 
+mod estimate;
 mod properties;
 
 use strandline_model::{ByteCount, Offset, Timestamp};

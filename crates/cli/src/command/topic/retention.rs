@@ -11,7 +11,7 @@ use crate::command::assignment::assignment;
 use crate::command::target::Target;
 use crate::console;
 use crate::failure::{Exit, Failure};
-use crate::format::{between, counted, span};
+use crate::format::{between, counted, millis, span};
 use crate::http::{self, escaped};
 use crate::table::{Align, Table};
 
@@ -20,7 +20,8 @@ use crate::table::{Align, Table};
 #[command(
     after_help = "Examples:\n  strandline topic retention orders\n  strandline topic retention orders \
                   --if retention.ms=3d\n\nBECAUSE is a code; strandline explain CODE says what it \
-                  means. Asks a Strandline broker's HTTP side (--http-url)."
+                  means. `in about` is a guess from the rate at which records came within the last \
+                  hour. Asks a Strandline broker's HTTP side (--http-url)."
 )]
 pub(crate) struct Retention {
     /// The topic.
@@ -138,12 +139,8 @@ fn forecast(topic: &Value) -> Table {
     let now = &topic["now"];
     for partition in topic["partitions"].as_array().map_or(&[][..], Vec::as_slice) {
         let oldest = &partition["oldest"];
-        let next = if oldest["limit"].is_string() {
-            "next check".to_owned()
-        } else {
-            between(now, &oldest["goes_at"]).map(|span| format!("in {span}")).unwrap_or_default()
-        };
-        let because = match oldest["limit"].as_str() {
+        let (next, limit) = next(now, partition);
+        let because = match limit {
             Some(limit) => format!("{} ({limit})", word(&oldest["reason"])),
             None => word(&oldest["reason"]),
         };
@@ -159,6 +156,25 @@ fn forecast(topic: &Value) -> Table {
         ]);
     }
     table
+}
+
+/// When the oldest segment goes, and by which limit when that is not its age. A guess says `about`.
+fn next<'a>(now: &Value, partition: &'a Value) -> (String, Option<&'a str>) {
+    let (oldest, estimate) = (&partition["oldest"], &partition["estimate"]);
+    if let Some(limit) = oldest["limit"].as_str() {
+        return ("next check".to_owned(), Some(limit));
+    }
+    let (by_age, guessed) = (millis(&oldest["goes_at"]), millis(&estimate["goes_at"]));
+    match (by_age, guessed) {
+        (by_age, Some(guess)) if by_age.is_none_or(|by_age| guess < by_age) => {
+            let span = between(now, &estimate["goes_at"]).unwrap_or_default();
+            (format!("in about {span}"), estimate["limit"].as_str())
+        }
+        _ => {
+            let span = between(now, &oldest["goes_at"]);
+            (span.map(|span| format!("in {span}")).unwrap_or_default(), None)
+        }
+    }
 }
 
 fn summary(topic: &Value, simulated: &[String]) -> String {
@@ -191,10 +207,11 @@ fn summary(topic: &Value, simulated: &[String]) -> String {
             partitions.iter().filter_map(|partition| partition[key].as_u64()).sum::<u64>()
         };
         text += &format!(
-            "\nif {} were set, {} in {} would go at the next check",
+            "\nif {} were set, {} in {} would go at the next check, and {} would be left",
             simulated.join(" "),
             counted(sum("due_bytes"), "byte"),
             counted(sum("due_segments"), "segment"),
+            counted(sum("left_bytes"), "byte"),
         );
     }
     text
@@ -247,7 +264,7 @@ mod tests {
             "partitions": [
                 {
                     "partition": 0, "bytes": 1900, "segment_count": 4, "due_bytes": 0,
-                    "due_segments": 0,
+                    "due_segments": 0, "left_bytes": 1900,
                     "oldest": {
                         "bytes": 500, "reason": "not_expired", "limit": null,
                         "first_appended_at": "2026-11-24T10:00:00Z",
@@ -256,7 +273,7 @@ mod tests {
                 },
                 {
                     "partition": 1, "bytes": 700, "segment_count": 2, "due_bytes": 300,
-                    "due_segments": 1,
+                    "due_segments": 1, "left_bytes": 400,
                     "oldest": {
                         "bytes": 300, "reason": "awaiting_check", "limit": "retention.records",
                         "first_appended_at": "2026-11-30T11:59:00Z", "goes_at": null,
@@ -297,12 +314,35 @@ mod tests {
     }
 
     #[test]
+    fn a_guess_is_told_as_one_where_it_comes_before_age() {
+        let now = topic()["now"].clone();
+        let partition = |age: Option<&str>, guess: Option<&str>| {
+            let estimate =
+                guess.map(|at| serde_json::json!({"goes_at": at, "limit": "retention.bytes"}));
+            serde_json::json!({"oldest": {"limit": null, "goes_at": age}, "estimate": estimate})
+        };
+        let (one, two) = (Some("2026-11-30T13:00:00Z"), Some("2026-11-30T14:00:00Z"));
+        // (by age, guessed, told)
+        let rows = [
+            (two, one, ("in about 1h", Some("retention.bytes"))),
+            (one, two, ("in 1h", None)),
+            (None, two, ("in about 2h", Some("retention.bytes"))),
+            (one, None, ("in 1h", None)),
+            (None, None, ("", None)),
+        ];
+        for (age, guess, (told, limit)) in rows {
+            let partition = partition(age, guess);
+            assert_eq!(next(&now, &partition), (told.to_owned(), limit), "{age:?} {guess:?}");
+        }
+    }
+
+    #[test]
     fn the_summary_names_the_limits_and_what_a_change_would_do() {
         let limits = "orders: cleanup.policy=delete, retention.ms=7d, retention.bytes=-1, \
                       retention.records=500; checked every 5m, the next time in 2m";
         assert_eq!(summary(&topic(), &[]), limits);
-        let change =
-            "if retention.ms=3d were set, 300 bytes in 1 segment would go at the next check";
+        let change = "if retention.ms=3d were set, 300 bytes in 1 segment would go at the next check, and 2300 \
+             bytes would be left";
         let mut held = topic();
         held["unreadable"] = serde_json::json!(["retention.ms"]);
         assert_eq!(
