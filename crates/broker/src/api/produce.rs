@@ -274,6 +274,9 @@ async fn append(
                 batch = again;
                 partition.log().ready().await;
             }
+            Err(AppendFailure::Storage(_)) if slot.is_deleted() => {
+                return Err(AppendError::Slot(SlotError::Deleted));
+            }
             // The log died under an earlier append: the next try opens it anew, and the client's
             // own retry finds it open.
             Err(AppendFailure::Storage(error)) => {
@@ -333,7 +336,9 @@ impl PendingProduce {
             for partition in pending {
                 partitions.push(match partition {
                     PendingPartition::Refused(response) => response,
-                    PendingPartition::Submitted(submitted) => submitted.finish(broker).await,
+                    PendingPartition::Submitted(submitted) => {
+                        submitted.finish(broker, &topic).await
+                    }
                 });
             }
             topics.push(TopicResponse { topic, partitions });
@@ -355,8 +360,13 @@ impl PendingProduce {
 }
 
 impl Submitted {
-    async fn finish(self, broker: &Broker) -> PartitionResponse {
-        if let Err(error) = self.appended.ticket.await {
+    async fn finish(self, broker: &Broker, named: &TopicRef) -> PartitionResponse {
+        let durable = self.appended.ticket.await;
+        // Its name may be another topic's by now, in which nobody would find what was acknowledged.
+        if self.slot.is_deleted() {
+            return PartitionResponse::failed(self.index, error_code::unknown_topic(named));
+        }
+        if let Err(error) = durable {
             tracing::debug!(partition = %self.partition.id(), %error, "append failed");
             self.slot.close_dead(&self.partition);
             let current_leader = Some(Leader {

@@ -1,8 +1,9 @@
 //! Deleting a topic: the name is free at once, waiting readers learn it, bytes go later.
 
+use strandline_wire::produce::message::Request;
 use strandline_wire::{ErrorCode, create_topics, delete_topics, metadata};
 
-use crate::harness::{Client, TestBroker, batch, text};
+use crate::harness::{Client, TestBroker, batch, decode, text};
 
 pub(crate) async fn delete(client: &mut Client, name: &str) -> i16 {
     let state = delete_topics::DeleteTopicState { name: Some(text(name)), ..Default::default() };
@@ -36,6 +37,20 @@ async fn a_new_topic_of_the_same_name_meets_nothing_of_the_old_one() {
     client.create_topic("t", 1).await;
     assert_eq!(client.offset("t", -1).await, (0, 0));
     assert_eq!(client.produce("t", batch(&["new"])).await, (0, 0));
+}
+
+#[tokio::test]
+async fn a_produce_under_way_is_not_acknowledged_in_a_topic_that_is_gone() {
+    let house = TestBroker::start().await;
+    let mut client = house.connect();
+    client.create_topic("t", 1).await;
+    let pending = client.begin_produce("t", batch(&["old"])).await;
+    assert_eq!(delete(&mut client, "t").await, 0);
+    client.create_topic("t", 1).await;
+    let response = decode::<Request>(9, pending.finish().await.unwrap());
+    let code = response.responses[0].partition_responses[0].error_code;
+    assert_eq!(code, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION.get(), "the producer tries again");
+    assert_eq!(client.produce("t", batch(&["old"])).await, (0, 0));
 }
 
 #[tokio::test]
