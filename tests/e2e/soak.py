@@ -39,9 +39,35 @@ class Soak:
     def __init__(self, broker: Broker):
         self.broker = broker
         self.kills = 0
-        self.is_down = False
+        self.outages: list[tuple[float, float]] = []
+        self.down_since: float | None = None
         self.stopping = threading.Event()
         self.found: list[str] = []
+
+    @property
+    def is_down(self) -> bool:
+        return self.down_since is not None
+
+    def restarted(self, begin: Callable[[], None]) -> None:
+        """Ends the broker by `begin` and starts it again."""
+        self.down_since = time.time()
+        begin()
+        self.broker.start()
+        self.outages.append((self.down_since, time.time()))
+        self.down_since = None
+        self.kills += 1
+
+    def before(self, seconds: float) -> float:
+        """The moment since which the broker was up for so long: while it is down it removes nothing."""
+        now = time.time()
+        down_since = self.down_since
+        outages = [*self.outages, (down_since, now)] if down_since else self.outages
+        then = now - seconds
+        for begin, end in reversed(outages):
+            if end <= then:
+                break
+            then -= end - begin
+        return then
 
     def wrong(self, what: str) -> None:
         self.found.append(f"after {self.kills} kills: {what}")

@@ -35,7 +35,7 @@ class Comer(Worker):
 
     def allowed_bytes(self, grace: float, slack: float) -> int:
         """What its files may hold: the living, and the deleted within their grace."""
-        oldest = time.monotonic() - grace - slack
+        oldest = self.soak.before(slack) - grace
         self.lives = [life for life in self.lives if life.deleted_at is None or life.deleted_at > oldest]
         return sum(life.sent_bytes + PARTITIONS_MAX * 65_536 for life in self.lives)
 
@@ -62,7 +62,7 @@ class Comer(Worker):
                 life.sent_bytes += 5_200
             producer.poll(0)
         self.delete()
-        life.deleted_at = time.monotonic()
+        life.deleted_at = time.time()
         producer.purge()
         producer.flush(5)
         self.check_that_it_is_gone(reader)

@@ -85,16 +85,16 @@ class Kept:
         return by_size or by_count or by_age
 
     def allowed_bytes(self, slack: float) -> int:
-        """What its files may hold, when passes come as late as that."""
-        now, total = time.time(), 0
+        """What its files may hold, when passes come as late as that while the broker is up."""
+        then, total = self.soak.before(slack), 0
         for sent in self.sent:
             kept = []
             if self.bytes is not None:
-                kept.append(self.bytes + sent.since(now - slack) * STORED_BYTES)
+                kept.append(self.bytes + sent.since(then) * STORED_BYTES)
             if self.records is not None:
-                kept.append((self.records + sent.since(now - slack)) * STORED_BYTES)
+                kept.append((self.records + sent.since(then)) * STORED_BYTES)
             if self.seconds is not None:
-                kept.append(sent.since(now - self.seconds - slack) * STORED_BYTES)
+                kept.append(sent.since(then - self.seconds) * STORED_BYTES)
             total += min(kept) + SEGMENT_BYTES
         return total
 

@@ -72,16 +72,7 @@ def kill_at_times(soak: Soak, kept: list[Kept], workers: list[Worker], dice: ran
         while not soak.found and time.monotonic() < min(kill_at, end):
             soak.stopping.wait(0.1)
         if left > KILL_AFTER[0] and not soak.found:
-            soak.is_down = True
-            if dice.random() < 0.2:
-                code = soak.broker.stop()
-                if code != 0:
-                    soak.wrong(f"an orderly stop ended with {code}")
-            else:
-                soak.broker.kill()
-            soak.broker.start()
-            soak.kills += 1
-            soak.is_down = False
+            soak.restarted(lambda: stop(soak) if dice.random() < 0.2 else soak.broker.kill())
             known = topic_names(soak.broker.bootstrap)
             if missing := {topic.name for topic in kept} - known:
                 soak.wrong(f"topics are gone: {missing}")
@@ -89,6 +80,12 @@ def kill_at_times(soak: Soak, kept: list[Kept], workers: list[Worker], dice: ran
     soak.stopping.set()
     for worker in workers:
         worker.finish()
+
+
+def stop(soak: Soak) -> None:
+    code = soak.broker.stop()
+    if code != 0:
+        soak.wrong(f"an orderly stop ended with {code}")
 
 
 @contextlib.contextmanager
