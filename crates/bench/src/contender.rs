@@ -134,6 +134,8 @@ impl Programs {
                 command.arg("--ports-file").arg(ports_file).arg("--exit-with-parent");
                 let fsync = if on_disk { "commit" } else { "never" };
                 command.arg("-c").arg(format!("storage.file.fsync={fsync}"));
+                // What is deleted is to go while somebody looks.
+                command.args(["-c", "deletion.grace.ms=0"]);
             }
             Contender::Kafka => {
                 let script = self.kafka.as_ref().context("no script to start Kafka with")?;
@@ -155,6 +157,14 @@ pub fn topic_configs(
     match (contender, durability) {
         (Contender::Kafka, Durability::Disk) => &[("flush.messages", "1")],
         _ => &[],
+    }
+}
+
+/// Configs of a topic that is to be deleted, so that each contender begins at once.
+pub const fn removed_configs(contender: Contender) -> &'static [(&'static str, &'static str)] {
+    match contender {
+        Contender::Kafka => &[("file.delete.delay.ms", "0")],
+        Contender::Null | Contender::Journal | Contender::Strandline => &[],
     }
 }
 

@@ -222,6 +222,8 @@ pub enum Api {
     ApiVersions = 18,
     /// `CreateTopics`.
     CreateTopics = 19,
+    /// `DeleteTopics`.
+    DeleteTopics = 20,
     /// `InitProducerId`.
     InitProducerId = 22,
     /// `DescribeConfigs`.
@@ -254,7 +256,7 @@ impl Api {
             Self::Fetch => 12,
             Self::ListOffsets | Self::JoinGroup => 6,
             Self::OffsetCommit => 8,
-            Self::Heartbeat | Self::SyncGroup | Self::DescribeConfigs => 4,
+            Self::Heartbeat | Self::SyncGroup | Self::DeleteTopics | Self::DescribeConfigs => 4,
             Self::ApiVersions => 3,
             Self::CreateTopics => 5,
             Self::InitProducerId => 2,

@@ -47,6 +47,7 @@ pub fn compare(options: &Options, progress: &mut impl Write) -> Result<Report> {
     for workload in &mut suite {
         if options.programs.kafka.is_some() {
             add_kafka(workload);
+            suite::add_kafka_beside(workload);
         }
         workloads.push(alternate(workload, options.rounds, &mut runner, progress)?);
     }

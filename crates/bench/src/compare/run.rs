@@ -5,13 +5,14 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
-use super::workload::{Crowd, Lands, Many, Metric, Shape, Side, Volume};
-use crate::contender::{Contender, Programs, Running, topic_configs};
+use super::workload::{Crowd, Fate, Lands, Many, Metric, Shape, Side, Volume};
+use crate::contender::{Contender, Programs, Running, removed_configs, topic_configs};
 use crate::drive::batches::{self, Batches};
 use crate::drive::estate::Estate;
 use crate::drive::fetch::{self, Fetch};
 use crate::drive::groups::{self, Groups};
 use crate::drive::hostile::Hostile;
+use crate::drive::removal::{self, Removal};
 use crate::drive::segments::{self, Segments};
 use crate::drive::unbatched::{self, Unbatched};
 use crate::drive::{Load, idle, setup};
@@ -33,6 +34,10 @@ const FETCH_BYTES: usize = 8 * 1024 * 1024;
 /// How often a consumer reads the whole log in a run.
 const CONSUME_PASSES: usize = 4;
 const FETCH_PASSES: usize = 16;
+/// A deletion lasts longer than most loads.
+const MEASURE_REMOVAL: Duration = Duration::from_secs(8);
+/// What is deleted: 4 GiB.
+const REMOVED: Volume = Volume { value_bytes: 16 * 1024, records: 256 * 1024, partitions: 4 };
 /// A broker also fills a journal and its spare files, whatever the load.
 const WARM_BYTES_MIN: usize = 1 << 30;
 const WARM_BYTES_MAX: usize = 3 << 30;
@@ -74,6 +79,8 @@ pub struct Sample {
     pub altered: Option<Duration>,
     /// From the start of a process to its first answer, after `kill -9` of the one before.
     pub restarted: Option<Duration>,
+    /// From a deletion until nine tenths of the topic's bytes were gone.
+    pub removed: Option<Duration>,
 }
 
 impl Sample {
@@ -88,6 +95,8 @@ impl Sample {
                 records.map(|records| self.broker_cpu.as_nanos() as f64 / records)
             }
             Metric::P99Micros => self.load.latency.map(|latency| latency.p99_us),
+            Metric::WorstMicros => self.load.latency.map(|latency| latency.max_us),
+            Metric::RemovedMillis => self.removed.map(|took| took.as_secs_f64() * 1e3),
             Metric::ReadyMillis => Some(self.ready.as_secs_f64() * 1e3),
             Metric::ResidentMib => mib(self.resident_bytes),
             Metric::ResidentPeakMib => mib(self.resident_peak_bytes),
@@ -158,9 +167,10 @@ fn run_on(running: &Running, side: &Side, topic: &str) -> Result<Sample> {
         | Shape::Consume(volume)
         | Shape::Batches(volume)
         | Shape::Fetch(volume) => volume.partitions,
-        Shape::Unbatched(many) | Shape::Besieged(many) | Shape::Retained(many, _) => {
-            many.partitions
-        }
+        Shape::Unbatched(many)
+        | Shape::Besieged(many)
+        | Shape::Retained(many, _)
+        | Shape::Removal(many, _) => many.partitions,
         Shape::Groups(_) => 1,
         Shape::Start | Shape::Idle { .. } | Shape::Estate(_) => 0,
     };
@@ -196,6 +206,7 @@ fn run_on(running: &Running, side: &Side, topic: &str) -> Result<Sample> {
             sample
         }
         Shape::Retained(many, count) => retained(running, topic, many, count),
+        Shape::Removal(many, fate) => beside_removal(running, side, topic, many, fate),
         Shape::Groups(crowd) => {
             account(running, WARM_BYTES_MIN, || groups_load(running, topic, crowd))
         }
@@ -273,6 +284,7 @@ fn account(
         described: None,
         altered: None,
         restarted: None,
+        removed: None,
     })
 }
 
@@ -291,6 +303,37 @@ fn retained(running: &Running, topic: &str, many: Many, count: usize) -> Result<
     })?;
     let gone = before.saturating_sub(segments::count_files(running.folder())?);
     ensure!(count == 0 || gone > 0, "retention removed nothing of {count} segments");
+    Ok(sample)
+}
+
+/// Producers beside a large topic, which may be deleted meanwhile.
+fn beside_removal(
+    running: &Running,
+    side: &Side,
+    topic: &str,
+    many: Many,
+    fate: Fate,
+) -> Result<Sample> {
+    let large = format!("{topic}-large");
+    let configs = removed_configs(side.contender);
+    setup::create_topic(running.broker, &large, REMOVED.partitions, configs)?;
+    produce_batches(running, &large, REMOVED)?;
+    removal::settle(running.folder())?;
+    let mut removed = None;
+    let mut sample = account(running, WARM_BYTES_MIN, || {
+        let bytes = REMOVED.value_bytes as u64 * REMOVED.records;
+        let (folder, delay) = (running.folder().to_owned(), WARM_UP * 2);
+        let removal = (fate == Fate::Goes)
+            .then(|| Removal::start(running.broker, large.clone(), folder, bytes, delay));
+        let load = unbatched_for(running, topic, many, MEASURE_REMOVAL)?;
+        removed = removal.map(Removal::finish).transpose()?;
+        Ok(load)
+    })?;
+    if fate == Fate::Stays {
+        // Not for the next run to stumble over, where the broker stays.
+        setup::delete_topic(running.broker, &large)?;
+    }
+    sample.removed = removed;
     Ok(sample)
 }
 

@@ -1,7 +1,7 @@
 //! The suite: every workload with the bars and aims of the project.
 
 use super::workload::{
-    Bound, Check, Crowd, Kind, Lands, Many, Metric, Shape, Side, Volume, Workload,
+    Bound, Check, Crowd, Fate, Kind, Lands, Many, Metric, Shape, Side, Volume, Workload,
 };
 use crate::contender::{Contender, Durability};
 
@@ -301,6 +301,7 @@ fn footprint() -> Vec<Workload> {
             rounds_max: usize::MAX,
         },
         retention(many),
+        deletion(many),
     ]
 }
 
@@ -321,6 +322,68 @@ fn retention(many: Many) -> Workload {
         ],
         rounds_max: 3,
     }
+}
+
+fn deletion(many: Many) -> Workload {
+    let beside = |label, fate| side(label, Durability::Disk, Shape::Removal(many, fate));
+    Workload {
+        name: "deletion",
+        what: "10 connections, one record a request, on disk before the answer, quiet and while 4 GiB are deleted",
+        sides: vec![beside("quiet", Fate::Stays), beside("deleting", Fate::Goes)],
+        checks: vec![
+            Check {
+                kind: Kind::Bar,
+                metric: Metric::WorstMicros,
+                of: "deleting",
+                against: Some("quiet"),
+                bound: Bound::AtMost(3.0),
+            },
+            Check {
+                kind: Kind::Note,
+                metric: Metric::P99Micros,
+                of: "deleting",
+                against: Some("quiet"),
+                bound: Bound::Any,
+            },
+            Check {
+                kind: Kind::Note,
+                metric: Metric::RemovedMillis,
+                of: "deleting",
+                against: None,
+                bound: Bound::Any,
+            },
+        ],
+        rounds_max: 3,
+    }
+}
+
+/// Apache Kafka in a workload whose sides are all Strandline's: the same sides, and how they compare,
+/// for the reader.
+pub fn add_kafka_beside(workload: &mut Workload) {
+    let label = |label: &str| match label {
+        "quiet" => "kafka quiet",
+        _ => "kafka deleting",
+    };
+    let is_removal = |side: &&Side| matches!(side.shape, Shape::Removal(..));
+    let theirs: Vec<Side> = workload
+        .sides
+        .iter()
+        .filter(is_removal)
+        .map(|side| Side { label: label(side.label), contender: Contender::Kafka, ..*side })
+        .collect();
+    if theirs.is_empty() {
+        return;
+    }
+    workload.sides.extend(theirs);
+    let check = |metric, against| Check {
+        kind: Kind::Note,
+        metric,
+        of: "kafka deleting",
+        against,
+        bound: Bound::Any,
+    };
+    workload.checks.push(check(Metric::WorstMicros, Some("kafka quiet")));
+    workload.checks.push(check(Metric::RemovedMillis, None));
 }
 
 fn groups() -> Vec<Workload> {

@@ -49,6 +49,8 @@ pub enum Shape {
     Besieged(Many),
     /// The same for some seconds, while retention removes this many segments; with none, quiet.
     Retained(Many, usize),
+    /// The same, beside a topic of 4 GiB that lies there, or is deleted.
+    Removal(Many, Fate),
     /// Nothing but a start.
     Start,
     /// Consumer groups at work.
@@ -91,6 +93,15 @@ pub struct Lands {
     pub partitions: usize,
     /// Whether each partition has taken a record before it is left alone.
     pub written: bool,
+}
+
+/// What becomes of a topic that lies beside a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Nothing.
+    Stays,
+    /// It is deleted, and its bytes go.
+    Goes,
 }
 
 /// Consumer groups.
@@ -147,6 +158,10 @@ pub enum Metric {
     CpuNanosPerRecord,
     /// The 99th percentile of request latency, in microseconds.
     P99Micros,
+    /// The longest request latency, in microseconds.
+    WorstMicros,
+    /// Milliseconds from a deletion until nine tenths of the topic's bytes were gone.
+    RemovedMillis,
     /// Milliseconds from the start of the process to its first answer.
     ReadyMillis,
     /// Resident memory at the end, in MiB.
@@ -177,6 +192,8 @@ impl Metric {
             Self::GigabytesPerSecond => "GB/s",
             Self::CpuNanosPerRecord => "broker CPU ns/record",
             Self::P99Micros => "p99 us",
+            Self::WorstMicros => "worst us",
+            Self::RemovedMillis => "4 GiB gone after ms",
             Self::ReadyMillis => "ready ms",
             Self::ResidentMib => "resident MiB",
             Self::PeakMib => "peak memory and page cache MiB",

@@ -10,6 +10,7 @@ pub mod hostile;
 pub mod idle;
 #[cfg(feature = "librdkafka")]
 pub mod librdkafka;
+pub mod removal;
 pub mod segments;
 pub mod setup;
 pub mod unbatched;

@@ -77,3 +77,25 @@ pub fn create_topic(
         code => bail!("create topic. topic=`{name}`, code=`{code}`"),
     }
 }
+
+/// Deletes a topic.
+pub fn delete_topic(broker: SocketAddr, name: &str) -> anyhow::Result<()> {
+    let mut stream = connect(broker)?;
+    stream.write_all(&request(Api::DeleteTopics, 3, 1, |w| {
+        w.length(false, 1).string(false, name).i32(30_000);
+    }))?;
+    let mut frame = Vec::new();
+    read_frame(&stream, &mut frame).context("read the answer to DeleteTopics")?;
+    let mut r = Reader::new(&frame);
+    let code = (|| {
+        r.i32()?;
+        r.i32()?;
+        r.length(false)?;
+        r.string(false)?;
+        r.i16()
+    })();
+    match code.context("the answer to DeleteTopics is cut short")? {
+        0 => Ok(()),
+        code => bail!("delete topic. topic=`{name}`, code=`{code}`"),
+    }
+}

@@ -99,6 +99,7 @@ impl Connection<'_> {
             | Api::JoinGroup
             | Api::Heartbeat
             | Api::SyncGroup
+            | Api::DeleteTopics
             | Api::DescribeConfigs
             | Api::IncrementalAlterConfigs => {
                 unreachable!("not served, so no key leads here")
