@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::advertise::{Endpoint, endpoint_for};
-use crate::cleaner::{Cleaner, CleanerParts};
+use crate::cleaner::{Cleaner, CleanerParts, CompactionStatus, Compactor};
 use crate::clients::Clients;
 use crate::configs::{DynamicConfigs, Owner};
 use crate::connection::Peer;
@@ -100,6 +100,7 @@ pub struct Broker {
     purger: Arc<Purger>,
     cleaner: Arc<Cleaner>,
     reconciler: Arc<Reconciler>,
+    compactor: Arc<Compactor>,
     sessions: Mutex<FetchSessions>,
     groups: Arc<GroupCoordinator>,
     metrics: Arc<Metrics>,
@@ -155,14 +156,14 @@ impl Broker {
         let purger = Purger::load(PurgerParts::beside(&parts, &meta, &engines, &groups)).await?;
         let cleaner = Arc::new(Cleaner::new(parts));
         cleaner.start().await;
-        let reconciler = Reconciler::new(ReconcilerParts::beside(&cleaner, &engines));
         let broker = Arc::new(Self {
+            compactor: Arc::new(Compactor::new(Arc::clone(&cleaner))),
+            reconciler: Arc::new(Reconciler::new(ReconcilerParts::beside(&cleaner, &engines))),
             cluster_id,
             advertised,
             settings,
             partitions,
             cleaner,
-            reconciler: Arc::new(reconciler),
             runtime,
             environment,
             engines,
@@ -192,6 +193,8 @@ impl Broker {
         tasks::spawn(&self.runtime, "carry out retention", cleaner.run(self.stop.clone()));
         let reconciler = Arc::clone(&self.reconciler);
         tasks::spawn(&self.runtime, "reconcile storage", reconciler.run(self.stop.clone()));
+        let compactor = Arc::clone(&self.compactor);
+        tasks::spawn(&self.runtime, "compact logs", compactor.run(self.stop.clone()));
         let broker = Arc::clone(self);
         let interval = self.settings.broker().producer_id_expiration_check_interval_ms;
         let interval = Duration::from_millis(interval);
@@ -268,6 +271,17 @@ impl Broker {
     /// is found.
     pub async fn check_storage(&self) {
         self.reconciler.pass(&self.stop).await;
+    }
+
+    /// Compacts every log that is due now, and waits for it, beside the passes that come by
+    /// themselves. One whose last pass failed waits for its time.
+    pub async fn check_compaction(&self) {
+        self.compactor.compact_all(&self.stop).await;
+    }
+
+    /// How compaction stands: looks at every log of a compacted topic.
+    pub fn compaction_status(&self) -> CompactionStatus {
+        self.compactor.status()
     }
 
     /// Creates a topic if there is none of that name; says whether it did.

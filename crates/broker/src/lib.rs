@@ -43,7 +43,9 @@ mod topic;
 
 pub use advertise::{Endpoint, endpoint_for};
 pub use broker::{Broker, BrokerParts, StartError};
-pub use cleaner::{PartitionRetention, SegmentRetention, TopicRetention, retention_reasons};
+pub use cleaner::{
+    CompactionStatus, PartitionRetention, SegmentRetention, TopicRetention, retention_reasons,
+};
 pub use clients::ClientStatus;
 pub use connection::{Connection, Disconnect, Peer, PendingReply, Started};
 pub use counter::first_memory_offset;

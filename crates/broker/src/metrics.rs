@@ -149,6 +149,16 @@ pub struct Metrics {
     pub deletion_failures: Counter,
     /// Looks at an engine, and logs that no topic knows, that reconciliation failed with.
     pub reconciliation_failures: Counter,
+    /// Passes of compaction that came to their end.
+    pub compaction_passes: Counter,
+    /// Passes that failed.
+    pub compaction_failures: Counter,
+    /// Bytes of segments that compaction looked at, when it came to its end.
+    pub compaction_read_bytes: Counter,
+    /// Bytes of the segments that took the place of others.
+    pub compaction_written_bytes: Counter,
+    /// Records that compaction removed.
+    pub compaction_removed_records: Counter,
 }
 
 impl Default for Metrics {
@@ -165,6 +175,11 @@ impl Default for Metrics {
             deletion_freed_bytes: Counter::default(),
             deletion_failures: Counter::default(),
             reconciliation_failures: Counter::default(),
+            compaction_passes: Counter::default(),
+            compaction_failures: Counter::default(),
+            compaction_read_bytes: Counter::default(),
+            compaction_written_bytes: Counter::default(),
+            compaction_removed_records: Counter::default(),
         }
     }
 }

@@ -17,6 +17,7 @@ use strandline_model::config::{
     broker_keys, check_group_tags, client_metrics_keys, describe_client_metrics, group_keys,
     topic_keys,
 };
+use strandline_partition::compaction;
 use strandline_partition::retention::{Policy, segment_bytes, segment_records};
 use strandline_records::{Codec, ProduceRules, TargetCompression, TimestampType};
 use strandline_storage::{Durability, LogSettings};
@@ -41,6 +42,8 @@ pub(crate) struct TopicSettings {
     pub(crate) log: LogSettings,
     /// What is kept.
     pub(crate) retention: Policy,
+    /// How newer records supersede older ones of their keys.
+    pub(crate) compaction: compaction::Policy,
     /// Settings of retention that are kept but can't be read: nothing goes by them.
     pub(crate) unreadable: Unreadable,
     /// Whether clients may delete its oldest records: where the policy drops records at all.
@@ -198,6 +201,7 @@ impl SettingsSource {
             log: log_settings(&now.broker, &config, &retention),
             retention,
             unreadable,
+            compaction: compaction_policy(&config),
             may_delete_records: config.cleanup_policy.delete,
             min_insync_replicas: config.min_insync_replicas,
             generation: now.generation,
@@ -358,9 +362,24 @@ fn log_settings(broker: &BrokerConfig, config: &TopicConfig, retention: &Policy)
     LogSettings {
         segment_bytes: segment_bytes(retention, config.segment_bytes),
         segment_records: segment_records(retention),
-        segment_age: Duration::from_millis(config.segment_ms),
+        // As Kafka: what is to be compacted in time must be in a closed segment before.
+        segment_age: Duration::from_millis(if config.cleanup_policy.compact {
+            config.segment_ms.min(config.max_compaction_lag_ms)
+        } else {
+            config.segment_ms
+        }),
         index_interval_bytes: config.index_interval_bytes,
         durability,
+    }
+}
+
+const fn compaction_policy(config: &TopicConfig) -> compaction::Policy {
+    compaction::Policy {
+        compacts: config.cleanup_policy.compact,
+        min_dirty_ratio: config.min_cleanable_dirty_ratio,
+        min_lag_ms: config.min_compaction_lag_ms,
+        max_lag_ms: config.max_compaction_lag_ms,
+        delete_retention_ms: config.delete_retention_ms,
     }
 }
 

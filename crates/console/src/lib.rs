@@ -31,8 +31,8 @@ pub use reconciliation::{MissingPartition, Reconciliation, Stranger};
 pub use retention::{Estimate, PartitionRetention, Segment, TopicRetention};
 pub use serve::{Console, Scope};
 pub use snapshot::{
-    ApiStats, BUCKET_BOUNDS_SECONDS, DeletionStats, Durations, ErrorCount, ListenerStats,
-    PartitionStats, RemovedStats, Snapshot, StorageStats, TopicStats,
+    ApiStats, BUCKET_BOUNDS_SECONDS, CompactionStats, DeletionStats, Durations, ErrorCount,
+    ListenerStats, PartitionStats, RemovedStats, Snapshot, StorageStats, TopicStats,
 };
 
 use std::future::Future;

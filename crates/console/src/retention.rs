@@ -94,7 +94,8 @@ pub struct Segment {
     pub next_offset: i64,
     /// Bytes of its batches.
     pub bytes: u64,
-    /// `open`, `sealed`, or `due` when it goes with the next look.
+    /// `open`, `sealed` (where the topic is compacted `clean` or `dirty`), or `due` when it goes with the
+    /// next look.
     pub state: &'static str,
     /// The newest timestamp of its records, by the producers' clocks.
     #[serde(serialize_with = "rfc_3339_if_any")]

@@ -43,6 +43,8 @@ pub struct Snapshot {
     pub deletion_freed_bytes: u64,
     /// Steps of deletions that failed.
     pub deletion_failures: u64,
+    /// Compaction of topics that keep the newest record of each key.
+    pub compaction: CompactionStats,
     /// Each topic.
     pub topics: Vec<TopicStats>,
     /// Each storage engine in use.
@@ -51,6 +53,27 @@ pub struct Snapshot {
     pub reconciliation_failures: u64,
     /// What was found last of each engine.
     pub reconciliation: Vec<Reconciliation>,
+}
+
+/// How compaction stands, and what it did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CompactionStats {
+    /// The dirty part of the dirtiest partition, from 0 to 1.
+    pub max_dirty_ratio: f64,
+    /// Partitions whose last pass failed.
+    pub failing_partitions: u64,
+    /// When a pass last came to its end.
+    pub last_pass_at: Option<Timestamp>,
+    /// Passes that came to their end.
+    pub passes: u64,
+    /// Passes that failed.
+    pub failures: u64,
+    /// Bytes of segments before.
+    pub read_bytes: u64,
+    /// Bytes of those that took their place.
+    pub written_bytes: u64,
+    /// Records that went.
+    pub removed_records: u64,
 }
 
 /// Deleted topics in one state.

@@ -71,6 +71,8 @@ pub struct SegmentRetention {
     pub bytes: ByteCount,
     /// Whether appends still go to it.
     pub is_open: bool,
+    /// Whether all of it was compacted; `None` where the topic is not compacted.
+    pub is_clean: Option<bool>,
     /// The newest timestamp of its records, by the producers' clocks.
     pub max_timestamp: Option<Timestamp>,
     /// When its first batch was appended.
@@ -109,10 +111,9 @@ impl Broker {
         let policy = settings.retention;
         let cleaner = self.cleaner();
         let Policy { deletes, compacts, bytes, bytes_are_a_floor, millis, records } = policy;
-        let partitions = topic
-            .partitions()
-            .into_iter()
-            .map(|slot| partition(slot.id().index, cleaner.remains(&topic, &slot, &policy)));
+        let partitions = topic.partitions().into_iter().map(|slot| {
+            partition(slot.id().index, cleaner.remains(&topic, &slot, &policy), compacts)
+        });
         Ok(Some(TopicRetention {
             topic: name.to_owned(),
             now: cleaner.now(),
@@ -131,19 +132,25 @@ impl Broker {
     }
 }
 
-fn partition(index: PartitionIndex, remains: Option<Remains>) -> PartitionRetention {
+fn partition(
+    index: PartitionIndex,
+    remains: Option<Remains>,
+    compacts: bool,
+) -> PartitionRetention {
     let (log_start_offset, log_end_offset) = remains.as_ref().map_or_else(
         || (Offset::ZERO, Offset::ZERO),
         |remains| (remains.bounds.log_start, remains.bounds.written_end),
     );
     let estimate = remains.as_ref().and_then(|remains| remains.estimate);
     let estimate = estimate.map(|Estimate { at, cause }| (at, cause.name()));
+    let clean_end = remains.as_ref().map(|remains| remains.clean_end).filter(|_| compacts);
     let segments = remains.map(|remains| remains.segments).unwrap_or_default();
-    let segments = segments.into_iter().map(segment).collect();
+    let segments = segments.into_iter().map(|remains| segment(remains, clean_end)).collect();
     PartitionRetention { index, log_start_offset, log_end_offset, estimate, segments }
 }
 
-fn segment(remains: SegmentRemains) -> SegmentRetention {
+/// `clean_end`: of a log that is compacted, how far.
+fn segment(remains: SegmentRemains, clean_end: Option<Offset>) -> SegmentRetention {
     let SegmentRemains { chunk, verdict } = remains;
     let (reason, limit, goes_at) = match verdict {
         Verdict::Goes(cause) => (AWAITING_CHECK, Some(cause.name()), None),
@@ -155,6 +162,7 @@ fn segment(remains: SegmentRemains) -> SegmentRetention {
         next_offset: chunk.next_offset,
         bytes: chunk.bytes,
         is_open: chunk.state == ChunkState::Active,
+        is_clean: clean_end.map(|clean_end| chunk.next_offset <= clean_end),
         max_timestamp: chunk.max_timestamp,
         first_appended_at: chunk.first_appended_at,
         last_appended_at: chunk.last_appended_at,

@@ -173,7 +173,7 @@ pub(super) fn stored(log: &dyn CommitLog) -> Stored {
     Stored { bounds, chunks: log.chunks(), compacted: log.compacted() }
 }
 
-fn segment(chunk: &ChunkInfo) -> Segment {
+pub(super) fn segment(chunk: &ChunkInfo) -> Segment {
     Segment {
         base_offset: chunk.base_offset,
         next_offset: chunk.next_offset,

@@ -9,6 +9,7 @@
 //! - A panic costs its partition its turn, no other partition and no later pass.
 
 mod clock;
+mod compaction;
 mod forecast;
 mod hurry;
 mod log;
@@ -40,6 +41,8 @@ use clock::Clock;
 use hurry::Appended;
 use log::Seen;
 
+pub use compaction::CompactionStatus;
+pub(crate) use compaction::Compactor;
 pub use forecast::{PartitionRetention, SegmentRetention, TopicRetention, retention_reasons};
 pub(crate) use remains::Remains;
 

@@ -1,7 +1,7 @@
 //! The forecast: what is still there of a partition, why, and when it goes. Asked of the same
 //! function that removes.
 
-use strandline_model::ByteCount;
+use strandline_model::{ByteCount, Offset};
 use strandline_partition::retention::{Estimate, Policy, Verdict};
 use strandline_storage::{ChunkInfo, LogBounds};
 
@@ -14,6 +14,8 @@ use crate::topic::Topic;
 #[derive(Clone, Debug)]
 pub(crate) struct Remains {
     pub(crate) bounds: LogBounds,
+    /// Everything below was compacted.
+    pub(crate) clean_end: Offset,
     pub(crate) segments: Vec<SegmentRemains>,
     /// When a size or a count will take the oldest.
     pub(crate) estimate: Option<Estimate>,
@@ -46,6 +48,8 @@ impl Cleaner {
         let Judged { stored, choice, estimate } = self.judge(slot, stored, policy, self.now());
         let segments = stored.chunks.into_iter().zip(choice.verdicts);
         let segments = segments.map(|(chunk, verdict)| SegmentRemains { chunk, verdict });
-        Some(Remains { bounds: stored.bounds, segments: segments.collect(), estimate })
+        let clean_end = stored.compacted.clean_end;
+        let (bounds, segments) = (stored.bounds, segments.collect());
+        Some(Remains { bounds, clean_end, segments, estimate })
     }
 }

@@ -10,6 +10,7 @@ mod open;
 mod signals;
 mod slot;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -17,7 +18,9 @@ use strandline_model::{
     ByteCount, LeaderEpoch, Limits, Offset, PartitionId, ProducerEpoch, ProducerId, Sequence,
     Timestamp,
 };
-use strandline_partition::{Admission, CachedBatch, EpochEnd, PartitionState, Rejected, admit};
+use strandline_partition::{
+    Admission, CachedBatch, EpochEnd, PartitionState, ProducerEntry, Rejected, admit,
+};
 use strandline_records::ValidBatch;
 use strandline_storage::{AppendError, CommitLog, ErrorKind, LogBounds, StorageError, Ticket};
 use tokio::sync::Semaphore;
@@ -202,6 +205,15 @@ impl Partition {
         self.core.lock().state.trim(log_start);
         self.listener.wake();
         Ok(log_start)
+    }
+
+    /// Where the last batch of each producer ends that is remembered.
+    pub(crate) fn last_batches(&self) -> BTreeMap<ProducerId, Offset> {
+        let core = self.core.lock();
+        let last = |(id, entry): (ProducerId, &ProducerEntry)| {
+            entry.batches().last().map(|batch| (id, batch.next_offset()))
+        };
+        core.state.producers.iter().filter_map(last).collect()
     }
 
     /// The producers that are remembered, by id.

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests panic")]
 
 mod administering;
+mod compaction;
 mod configuring;
 mod counting;
 mod deletion;

@@ -8,9 +8,10 @@ use strandline_broker::{
     TopicRetention as FoundRetention, TopicStatus,
 };
 use strandline_console::{
-    ApiStats, Changing, Check, Client, Deletion, DeletionChange, DeletionRefused, DeletionStats,
-    Durations, ErrorCount, ListenerStats, PartitionRetention, PartitionStats, Reconciliation,
-    RemovedStats, Segment, Snapshot, Status, StorageStats, TopicRetention, TopicStats,
+    ApiStats, Changing, Check, Client, CompactionStats, Deletion, DeletionChange, DeletionRefused,
+    DeletionStats, Durations, ErrorCount, ListenerStats, PartitionRetention, PartitionStats,
+    Reconciliation, RemovedStats, Segment, Snapshot, Status, StorageStats, TopicRetention,
+    TopicStats,
 };
 use strandline_model::{ByteCount, NodeId, Timestamp};
 
@@ -130,6 +131,7 @@ impl Status for BrokerStatus {
             offsets_removed: counted(|metrics| &metrics.offsets_removed),
             retention_failures: counted(|metrics| &metrics.retention_failures),
             retention_checked_at: broker.and_then(|broker| broker.last_retention_pass()),
+            compaction: broker.map(|broker| compaction(broker)).unwrap_or_default(),
             deletions: sums.by_state.iter().map(deletion_stats).collect(),
             deletion_oldest_seconds: sums.oldest.map(|age| age.as_secs_f64()),
             deletion_freed_bytes: counted(|metrics| &metrics.deletion_freed_bytes),
@@ -179,6 +181,20 @@ fn deletion_stats((state, sum): (&&'static str, &DeletionSum)) -> DeletionStats 
     DeletionStats { state, topics: sum.topics, bytes: sum.bytes }
 }
 
+fn compaction(broker: &Broker) -> CompactionStats {
+    let (status, metrics) = (broker.compaction_status(), broker.metrics());
+    CompactionStats {
+        max_dirty_ratio: status.max_dirty_ratio,
+        failing_partitions: status.failing_partitions as u64,
+        last_pass_at: status.last_pass,
+        passes: metrics.compaction_passes.get(),
+        failures: metrics.compaction_failures.get(),
+        read_bytes: metrics.compaction_read_bytes.get(),
+        written_bytes: metrics.compaction_written_bytes.get(),
+        removed_records: metrics.compaction_removed_records.get(),
+    }
+}
+
 fn topic_retention(found: FoundRetention) -> TopicRetention {
     let partitions = found.partitions.into_iter().map(|partition| {
         let index = partition.index;
@@ -192,7 +208,11 @@ fn topic_retention(found: FoundRetention) -> TopicRetention {
             state: match (segment.limit, segment.is_open) {
                 (Some(_), _) => "due",
                 (None, true) => "open",
-                (None, false) => "sealed",
+                (None, false) => match segment.is_clean {
+                    Some(true) => "clean",
+                    Some(false) => "dirty",
+                    None => "sealed",
+                },
             },
             max_timestamp: segment.max_timestamp,
             first_appended_at: segment.first_appended_at,

@@ -13,6 +13,7 @@ pub(super) fn encode(to: &mut Families<'_>, now: &Snapshot, checks: &[Check]) ->
     encode_requests(to, now)?;
     encode_topics(to, now)?;
     encode_retention(to, now)?;
+    encode_compaction(to, now)?;
     encode_deletions(to, now)?;
     encode_partitions(to, now)?;
     encode_storage(to, now)?;
@@ -103,6 +104,30 @@ fn encode_retention(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {
     let checked = now.retention_checked_at.map(|at| at.as_millis() as f64 / 1000.0);
     let help = "When retention last came to the end of a pass, since 1970";
     to.gauge("strandline_retention_last_check_timestamp_seconds", help, checked)
+}
+
+fn encode_compaction(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {
+    let compaction = &now.compaction;
+    let help = "The dirty part of the dirtiest compacted partition, from 0 to 1";
+    to.gauge("strandline_compaction_max_dirty_ratio", help, Some(compaction.max_dirty_ratio))?;
+    #[expect(clippy::cast_precision_loss, reason = "a count of partitions fits an f64")]
+    let failing = compaction.failing_partitions as f64;
+    let help = "Partitions whose last pass of compaction failed";
+    to.gauge("strandline_compaction_failing_partitions", help, Some(failing))?;
+    #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 fit an f64")]
+    let last = compaction.last_pass_at.map(|at| at.as_millis() as f64 / 1000.0);
+    let help = "When a pass of compaction last came to its end, since 1970";
+    to.gauge("strandline_compaction_last_pass_timestamp_seconds", help, last)?;
+    let help = "Passes of compaction over a partition";
+    to.counter("strandline_compaction_passes", help, Some(compaction.passes))?;
+    let help = "Passes of compaction that failed, each tried again";
+    to.counter("strandline_compaction_failures", help, Some(compaction.failures))?;
+    let help = "Bytes of the segments that compaction looked at";
+    to.counter("strandline_compaction_read_bytes", help, Some(compaction.read_bytes))?;
+    let help = "Bytes of the segments that it wrote in the place of others";
+    to.counter("strandline_compaction_written_bytes", help, Some(compaction.written_bytes))?;
+    let help = "Records that it removed";
+    to.counter("strandline_compaction_removed_records", help, Some(compaction.removed_records))
 }
 
 fn encode_deletions(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {

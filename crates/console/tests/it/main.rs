@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use strandline_console::{
-    Changing, Check, Client, Console, Deletion, DeletionChange, DeletionStats, Reconciliation,
-    Scope, Snapshot, Status, TopicRetention,
+    Changing, Check, Client, CompactionStats, Console, Deletion, DeletionChange, DeletionStats,
+    Reconciliation, Scope, Snapshot, Status, TopicRetention,
 };
 use strandline_model::{NodeId, Timestamp};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -110,6 +110,16 @@ fn snapshot() -> Snapshot {
         deletion_oldest_seconds: Some(1.5),
         deletion_freed_bytes: 70,
         deletion_failures: 4,
+        compaction: CompactionStats {
+            max_dirty_ratio: 0.25,
+            failing_partitions: 1,
+            last_pass_at: Some(Timestamp::from_millis(1_700_000_000_500)),
+            passes: 5,
+            failures: 2,
+            read_bytes: 1000,
+            written_bytes: 400,
+            removed_records: 30,
+        },
         topics: Vec::new(),
         storage: Vec::new(),
         reconciliation_failures: 4,

@@ -15,7 +15,7 @@ use crate::{ByteCount, NodeId};
 
 /// A broker's configuration, resolved and checked as a whole. Made by
 /// [`BrokerLayers::broker_config`]; defaults of topics are in [`super::TopicConfig`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BrokerConfig {
     /// `node.id`.
     pub node_id: NodeId,
@@ -61,6 +61,20 @@ pub struct BrokerConfig {
     pub producer_id_expiration_check_interval_ms: u64,
     /// `log.retention.check.interval.ms`.
     pub log_retention_check_interval_ms: u64,
+    /// `log.cleaner.enable`.
+    pub log_cleaner_enable: bool,
+    /// `log.cleaner.threads`: logs that are compacted at a time.
+    pub log_cleaner_threads: u32,
+    /// `log.cleaner.dedupe.buffer.size`.
+    pub log_cleaner_dedupe_buffer_size: ByteCount,
+    /// `log.cleaner.io.buffer.size`.
+    pub log_cleaner_io_buffer_size: ByteCount,
+    /// `log.cleaner.io.buffer.load.factor`.
+    pub log_cleaner_io_buffer_load_factor: f64,
+    /// `log.cleaner.io.max.bytes.per.second`.
+    pub log_cleaner_io_max_bytes_per_second: f64,
+    /// `log.cleaner.backoff.ms`.
+    pub log_cleaner_backoff_ms: u64,
     /// `deletion.grace.ms`.
     pub deletion_grace_ms: i64,
     /// `deletion.max.bytes.per.sec`; `None` for no limit.
@@ -155,6 +169,13 @@ impl BrokerLayers {
                 .bytes("producer.id.expiration.check.interval.ms")
                 .get(),
             log_retention_check_interval_ms: read.bytes("log.retention.check.interval.ms").get(),
+            log_cleaner_enable: read.boolean("log.cleaner.enable"),
+            log_cleaner_threads: read.count("log.cleaner.threads"),
+            log_cleaner_dedupe_buffer_size: read.bytes_or_none("log.cleaner.dedupe.buffer.size"),
+            log_cleaner_io_buffer_size: read.bytes("log.cleaner.io.buffer.size"),
+            log_cleaner_io_buffer_load_factor: read.double("log.cleaner.io.buffer.load.factor"),
+            log_cleaner_io_max_bytes_per_second: read.double("log.cleaner.io.max.bytes.per.second"),
+            log_cleaner_backoff_ms: read.bytes("log.cleaner.backoff.ms").get(),
             deletion_grace_ms: read.number("deletion.grace.ms"),
             deletion_max_bytes_per_sec: read.limit("deletion.max.bytes.per.sec"),
             deletion_paused: read.boolean("deletion.paused"),

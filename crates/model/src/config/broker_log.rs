@@ -152,54 +152,46 @@ pub(super) const KEYS: &[ConfigKey] = &[
         .ignored(reason::THREADS)
         .doc("Threads that move partitions between folders."),
     boolean("log.cleaner.enable", "true")
-        .ignored(reason::COMPACTION)
         .doc("Whether compaction runs."),
     int("log.cleaner.threads", "1")
         .at_least(0)
         .cluster_wide()
-        .ignored(reason::COMPACTION)
-        .doc("Threads that compact."),
+        .doc("Logs that are compacted at a time; 0 stops compaction."),
     long("log.cleaner.dedupe.buffer.size", "134217728")
         .cluster_wide()
-        .ignored(reason::COMPACTION)
-        .doc("Memory for the keys of a compaction pass."),
+        .doc(
+            "Memory for the keys of all compaction passes together: 24 bytes a key. When it is \
+             full, a pass compacts a part of the log and another one goes on.",
+        ),
     int("log.cleaner.io.buffer.size", "524288")
         .at_least(0)
         .cluster_wide()
-        .ignored(reason::COMPACTION)
-        .doc("Memory for the reads and writes of a compaction pass."),
+        .doc("Bytes that a compaction pass reads at a time, from 64 KiB to 16 MiB."),
     double("log.cleaner.io.buffer.load.factor", "0.9")
         .cluster_wide()
-        .ignored(reason::COMPACTION)
-        .doc("How full the memory for keys may become."),
+        .doc("How full the memory for keys may become, up to 0.95."),
     double("log.cleaner.io.max.bytes.per.second", "1.7976931348623157E308")
         .cluster_wide()
-        .ignored(reason::COMPACTION)
-        .doc("Bytes that compaction may read and write per second."),
+        .doc("Bytes that compaction may read and write per second, all passes together."),
     long("log.cleaner.backoff.ms", "15000")
         .at_least(0)
         .cluster_wide()
-        .ignored(reason::COMPACTION)
-        .doc("How long compaction waits when there is nothing to do."),
+        .doc("How long compaction waits when there is nothing to do, and leaves a log alone after a pass."),
     long("log.cleaner.delete.retention.ms", "86400000")
         .at_least(0)
         .cluster_wide()
-        .ignored(reason::COMPACTION)
         .doc("Default of `delete.retention.ms`."),
     double("log.cleaner.min.cleanable.ratio", "0.5")
         .ratio(1.0)
         .cluster_wide()
-        .ignored(reason::COMPACTION)
         .doc("Default of `min.cleanable.dirty.ratio`."),
     long("log.cleaner.min.compaction.lag.ms", "0")
         .at_least(0)
         .cluster_wide()
-        .ignored(reason::COMPACTION)
         .doc("Default of `min.compaction.lag.ms`."),
     long("log.cleaner.max.compaction.lag.ms", LONG_MAX)
         .at_least(1)
         .cluster_wide()
-        .ignored(reason::COMPACTION)
         .doc("Default of `max.compaction.lag.ms`."),
     long("log.local.retention.bytes", "-2")
         .at_least(-2)

@@ -2,7 +2,6 @@
 
 pub(super) const BACK_PRESSURE: &str =
     "a busy connection is left unread until it has been answered";
-pub(super) const COMPACTION: &str = "compaction is not served yet";
 pub(super) const CONNECTION_LIMITS: &str = "only max.connections limits connections yet";
 pub(super) const COORDINATOR_ROWS: &str = "groups and positions are rows of the metadata store";
 pub(super) const DECOMPRESSION: &str = "compressed batches are stored as they came";

@@ -35,8 +35,10 @@ pub(super) const KEYS: &[ConfigKey] = &[
     long("delete.retention.ms", "86400000")
         .at_least(0)
         .falls_back_to(&[same("log.cleaner.delete.retention.ms")])
-        .ignored(reason::COMPACTION)
-        .doc("How long compaction keeps the record that deletes a key."),
+        .doc(
+            "How long the record that deletes a key can be read after it was compacted first; it is \
+             gone after about twice as long.",
+        ),
     boolean("errors.deadletterqueue.group.enable", "false")
         .ignored(reason::SHARE_GROUPS)
         .doc("Whether share groups may write undeliverable records to this topic."),
@@ -85,8 +87,10 @@ pub(super) const KEYS: &[ConfigKey] = &[
     long("max.compaction.lag.ms", LONG_MAX)
         .at_least(1)
         .falls_back_to(&[same("log.cleaner.max.compaction.lag.ms")])
-        .ignored(reason::COMPACTION)
-        .doc("The longest that a record stays uncompacted."),
+        .doc(
+            "The longest that a record stays uncompacted, counted from its segment's first append: \
+             the active segment is closed for it.",
+        ),
     int("max.decompressed.message.bytes", "2147483639")
         .between(1, ARRAY_MAX)
         .falls_back_to(&[same("max.decompressed.message.bytes")])
@@ -114,12 +118,10 @@ pub(super) const KEYS: &[ConfigKey] = &[
     double("min.cleanable.dirty.ratio", "0.5")
         .ratio(1.0)
         .falls_back_to(&[same("log.cleaner.min.cleanable.ratio")])
-        .ignored(reason::COMPACTION)
         .doc("The part of a log that must be uncompacted before compaction looks at it."),
     long("min.compaction.lag.ms", "0")
         .at_least(0)
         .falls_back_to(&[same("log.cleaner.min.compaction.lag.ms")])
-        .ignored(reason::COMPACTION)
         .doc("The shortest that a record stays uncompacted."),
     int("min.insync.replicas", "1")
         .at_least(1)

@@ -72,12 +72,20 @@ impl StorageEngine {
 }
 
 /// A topic's configuration, resolved. Made by [`BrokerLayers::topic_config`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TopicConfig {
     /// `storage.engine`.
     pub storage_engine: StorageEngine,
     /// `cleanup.policy`.
     pub cleanup_policy: CleanupPolicy,
+    /// `min.cleanable.dirty.ratio`.
+    pub min_cleanable_dirty_ratio: f64,
+    /// `min.compaction.lag.ms`.
+    pub min_compaction_lag_ms: u64,
+    /// `max.compaction.lag.ms`.
+    pub max_compaction_lag_ms: u64,
+    /// `delete.retention.ms`.
+    pub delete_retention_ms: u64,
     /// `compression.type`.
     pub compression_type: CompressionType,
     /// `compression.gzip.level`: 1 to 9, or -1 for the codec's own default.
@@ -161,6 +169,10 @@ impl BrokerLayers {
                 delete: cleanup.iter().any(|policy| policy == "delete"),
                 compact: cleanup.iter().any(|policy| policy == "compact"),
             },
+            min_cleanable_dirty_ratio: read.double("min.cleanable.dirty.ratio"),
+            min_compaction_lag_ms: read.bytes("min.compaction.lag.ms").get(),
+            max_compaction_lag_ms: read.bytes("max.compaction.lag.ms").get(),
+            delete_retention_ms: read.bytes("delete.retention.ms").get(),
             compression_type: compression_type(&read.text("compression.type")),
             compression_gzip_level: level(read.number("compression.gzip.level")),
             compression_lz4_level: level(read.number("compression.lz4.level")),
@@ -247,6 +259,10 @@ mod tests {
             TopicConfig {
                 storage_engine: StorageEngine::File,
                 cleanup_policy: CleanupPolicy { delete: true, compact: false },
+                min_cleanable_dirty_ratio: 0.5,
+                min_compaction_lag_ms: 0,
+                max_compaction_lag_ms: i64::MAX.unsigned_abs(),
+                delete_retention_ms: 86_400_000,
                 compression_type: CompressionType::Producer,
                 compression_gzip_level: -1,
                 compression_lz4_level: 9,

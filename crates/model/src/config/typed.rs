@@ -30,9 +30,21 @@ impl<F: Fn(&str) -> Option<Value>> Reader<F> {
         )
     }
 
+    /// The same, where every negative number means none.
+    pub(super) fn bytes_or_none(&self, name: &str) -> ByteCount {
+        ByteCount::new(u64::try_from(self.number(name)).unwrap_or(0))
+    }
+
     /// A span of milliseconds or a count, where every negative number means "no limit".
     pub(super) fn limit(&self, name: &str) -> Option<u64> {
         u64::try_from(self.number(name)).ok()
+    }
+
+    pub(super) fn double(&self, name: &str) -> f64 {
+        match (self.0)(name).expect("the key has a default") {
+            Value::Double(value) => value,
+            other => unreachable!("{name} is a double, not {other:?}"),
+        }
     }
 
     pub(super) fn boolean(&self, name: &str) -> bool {

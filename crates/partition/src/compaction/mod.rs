@@ -133,7 +133,9 @@ pub fn plan(log: &LogView<'_>, policy: &Policy, now: Timestamp) -> Plan {
         cleanable_bytes: dirty().map(|segment| segment.bytes).sum(),
         due: None,
         roll: policy.compacts
-            && log.segments.last().is_some_and(|last| last.is_active && waited_too_long(last)),
+            && log.segments.last().is_some_and(|last| {
+                last.is_active && last.next_offset > dirty_from && waited_too_long(last)
+            }),
     };
     plan.due = if !policy.compacts || part.is_empty() {
         None
