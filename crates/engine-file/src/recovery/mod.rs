@@ -157,7 +157,7 @@ fn go_on(
         // Nobody believes what this start wrote to segments of damaged logs.
         let matters =
             |failure: &SyncFailure| failure.segment.is_none_or(|(id, _)| !damaged.contains(&id));
-        if let Some(failure) = segments.take_unsynced().run().into_iter().find(matters) {
+        if let Some(failure) = segments.take_unsynced().run_at_once().into_iter().find(matters) {
             return Err(failure.error.into());
         }
         let rows = rows.into_map();

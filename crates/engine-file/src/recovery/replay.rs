@@ -229,7 +229,7 @@ impl Batches {
 
     /// Makes what was written until now durable.
     fn sync(&mut self) -> Result<(), OpenError> {
-        for SyncFailure { segment, error, .. } in self.store.take_unsynced().run() {
+        for SyncFailure { segment, error, .. } in self.store.take_unsynced().run_at_once() {
             match segment {
                 Some((id, _)) => self.give_up(id, damage_of(error)?),
                 None => return Err(error.into()),

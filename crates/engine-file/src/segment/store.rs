@@ -158,6 +158,20 @@ impl SegmentStore {
         synced
     }
 
+    /// As [`sync_folder`](Self::sync_folder), while others sync other folders.
+    pub(super) fn sync_folder_beside_others(&self, folder: &Path) -> io::Result<()> {
+        if let Some(kind) = *self.folders.lock() {
+            return Err(io::Error::new(kind, "an earlier sync of a folder failed"));
+        }
+        let synced = self.disk.sync_dir(folder);
+        if let Err(error) = &synced
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            *self.folders.lock() = Some(error.kind());
+        }
+        synced
+    }
+
     pub(super) fn open_file(&self, key: FileKey) -> io::Result<Arc<dyn DiskFile>> {
         self.files.open(key, OpenMode::Existing)
     }

@@ -14,6 +14,9 @@ use super::files::Unsynced;
 use super::name::FileKey;
 use crate::disk::DiskFile;
 
+/// Syncs that wait for the disk at a time where nobody else needs it.
+const SYNCS_AT_ONCE: usize = 16;
+
 /// Files and folders to be synced, taken from a [`SegmentStore`].
 ///
 /// Until it [ran](Self::run) nobody else knows that they are unsynced: dropping it is a bug.
@@ -46,10 +49,21 @@ impl SyncWork {
 
     /// Syncs everything, first files, then folders. Blocks. Empty: all of it is durable now.
     pub(crate) fn run(self) -> Vec<SyncFailure> {
+        self.run_by(1)
+    }
+
+    /// The same, many at a time: for a start, which holds up nobody. The file system makes what waits
+    /// durable together: a thousand files took 0.2 s in the place of 6.
+    pub(crate) fn run_at_once(self) -> Vec<SyncFailure> {
+        self.run_by(SYNCS_AT_ONCE)
+    }
+
+    fn run_by(self, threads: usize) -> Vec<SyncFailure> {
         let mut failures = Vec::new();
         let mut synced = Vec::with_capacity(self.files.len());
-        for (key, unsynced) in self.files {
-            match unsynced.file.sync_data() {
+        let files = by_threads(self.files, threads, |(_, unsynced)| unsynced.file.sync_data());
+        for ((key, unsynced), result) in files {
+            match result {
                 Ok(()) => synced.push((key, unsynced.range)),
                 Err(error) => {
                     let context = format!("sync segment. file=`{}`", key.path().display());
@@ -59,8 +73,13 @@ impl SyncWork {
                 }
             }
         }
-        for folder in &self.folders {
-            match self.store.sync_folder(folder) {
+        let folders = by_threads(self.folders, threads, |folder| match threads {
+            1 => self.store.sync_folder(folder),
+            // Each is in the list once, so that nobody else hears of its error.
+            _ => self.store.sync_folder_beside_others(folder),
+        });
+        for (folder, result) in folders {
+            match result {
                 Ok(()) => {}
                 // Removed with all that it held; the folder above is in the list too.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -74,6 +93,36 @@ impl SyncWork {
         self.store.forget_pages(synced);
         failures
     }
+}
+
+/// Does something with each, in the order of the list or by several threads; what came of it, in the
+/// order of the list.
+fn by_threads<T: Sync, R: Send>(
+    list: Vec<T>,
+    threads: usize,
+    work: impl Fn(&T) -> R + Sync,
+) -> Vec<(T, R)> {
+    if threads == 1 {
+        return list
+            .into_iter()
+            .map(|one| {
+                let result = work(&one);
+                (one, result)
+            })
+            .collect();
+    }
+    let share = list.len().div_ceil(threads).max(1);
+    let work = &work;
+    let results: Vec<R> = std::thread::scope(|scope| {
+        let part = |part: &'_ [T]| part.iter().map(work).collect::<Vec<R>>();
+        let spawn = |chunk| scope.spawn(move || part(chunk));
+        let running: Vec<_> = list.chunks(share).map(spawn).collect();
+        running
+            .into_iter()
+            .flat_map(|thread| thread.join().expect("a sync does not panic"))
+            .collect()
+    });
+    list.into_iter().zip(results).collect()
 }
 
 /// Synced ranges, oldest first, that the page cache may still hold.
