@@ -60,12 +60,12 @@ impl Members {
         self.by_id.values_mut()
     }
 
-    /// Adds a member whose id is new.
+    /// Adds a member, in place of one with its id: a row may name a member twice.
     pub(in crate::group) fn insert(&mut self, member: Member) {
+        self.remove(&member.id);
         self.joined += usize::from(member.has_joined());
         self.count(&member.protocols);
-        let old = self.by_id.insert(Arc::clone(&member.id), member);
-        debug_assert!(old.is_none(), "the id is new");
+        self.by_id.insert(Arc::clone(&member.id), member);
     }
 
     pub(in crate::group) fn remove(&mut self, id: &str) -> Option<Member> {
