@@ -10,6 +10,12 @@ use crate::clients::{rfc_3339, rfc_3339_if_any};
 
 /// The parameter that says what would be configured: `simulate=retention.ms:86400000`.
 const SIMULATE: &str = "simulate";
+/// The parameter that says behind which segment a page begins: `after=3:1200`.
+const AFTER: &str = "after";
+/// The parameter that says how long a page is.
+const LIMIT: &str = "limit";
+/// The longest page.
+const SEGMENTS_PER_PAGE_MAX: usize = 10_000;
 
 /// A topic as it is served. Field names are part of the API.
 #[derive(Clone, Debug, Serialize)]
@@ -157,36 +163,90 @@ struct Problem {
     error: String,
 }
 
-/// The pairs behind `simulate=`, or what is wrong with the question.
-pub(crate) fn simulated(asked: Vec<(String, String)>) -> Result<Vec<(String, String)>, String> {
-    let pair = |(name, value): (String, String)| {
-        if name != SIMULATE {
-            return Err(format!("unknown parameter {name}; known: {SIMULATE}"));
+/// What is asked about a topic.
+#[derive(Clone, Debug)]
+pub(crate) struct Question {
+    view: View,
+    /// What would be configured.
+    simulated: Vec<(String, String)>,
+    /// Only segments behind this one: its partition and base offset.
+    after: Option<(u32, i64)>,
+    /// At most so many segments.
+    limit: usize,
+}
+
+impl Question {
+    /// From what stands behind the question mark, or what is wrong with it.
+    pub(crate) fn parse(view: View, asked: Vec<(String, String)>) -> Result<Self, String> {
+        let (simulated, limit) = (Vec::new(), SEGMENTS_PER_PAGE_MAX);
+        let mut question = Self { view, simulated, after: None, limit };
+        for (name, value) in asked {
+            match (name.as_str(), view) {
+                (SIMULATE, _) => {
+                    let (key, text) = value
+                        .split_once(':')
+                        .ok_or_else(|| format!("{SIMULATE}={value}: write {SIMULATE}=KEY:VALUE"))?;
+                    question.simulated.push((key.to_owned(), text.to_owned()));
+                }
+                (AFTER, View::Segments) => {
+                    let place = value.split_once(':').and_then(|(partition, base_offset)| {
+                        Some((partition.parse().ok()?, base_offset.parse().ok()?))
+                    });
+                    question.after = Some(place.ok_or_else(|| {
+                        format!("{AFTER}={value}: write {AFTER}=PARTITION:BASE-OFFSET")
+                    })?);
+                }
+                (LIMIT, View::Segments) => {
+                    let limit = value.parse().ok();
+                    let limit = limit.filter(|limit| (1..=SEGMENTS_PER_PAGE_MAX).contains(limit));
+                    question.limit = limit.ok_or_else(|| {
+                        format!("{LIMIT}={value}: from 1 to {SEGMENTS_PER_PAGE_MAX}")
+                    })?;
+                }
+                (_, View::Retention) => {
+                    return Err(format!("unknown parameter {name}; known: {SIMULATE}"));
+                }
+                (_, View::Segments) => {
+                    return Err(format!(
+                        "unknown parameter {name}; known: {SIMULATE}, {AFTER}, {LIMIT}"
+                    ));
+                }
+            }
         }
-        let (key, text) = value
-            .split_once(':')
-            .ok_or_else(|| format!("{SIMULATE}={value}: write {SIMULATE}=KEY:VALUE"))?;
-        Ok((key.to_owned(), text.to_owned()))
-    };
-    asked.into_iter().map(pair).collect()
+        Ok(question)
+    }
+
+    /// What would be configured.
+    pub(crate) fn simulated(&self) -> &[(String, String)] {
+        &self.simulated
+    }
+
+    /// The page of these segments, which come by partition and offset.
+    fn page(&self, segments: impl Iterator<Item = Segment>) -> Vec<Segment> {
+        let is_after = |segment: &Segment| {
+            self.after.is_none_or(|after| (segment.partition, segment.base_offset) > after)
+        };
+        segments.filter(is_after).take(self.limit).collect()
+    }
 }
 
 /// 200 with the topic, 404 when there is none of that name, 400 when it can't be configured so.
 pub(crate) fn answer(
     name: &str,
-    found: Result<Option<TopicRetention>, String>,
-    view: View,
+    asked: Result<(Question, Option<TopicRetention>), String>,
 ) -> Response {
     let problem =
         |status: StatusCode, error: String| (status, Json(Problem { error })).into_response();
-    match (found, view) {
-        (Err(error), _) => problem(StatusCode::BAD_REQUEST, error),
-        (Ok(None), _) => problem(StatusCode::NOT_FOUND, format!("no such topic: {name}")),
-        (Ok(Some(topic)), View::Retention) => Json(topic).into_response(),
-        (Ok(Some(topic)), View::Segments) => {
+    let (question, found) = match asked {
+        Ok(asked) => asked,
+        Err(error) => return problem(StatusCode::BAD_REQUEST, error),
+    };
+    match (found, question.view) {
+        (None, _) => problem(StatusCode::NOT_FOUND, format!("no such topic: {name}")),
+        (Some(topic), View::Retention) => Json(topic).into_response(),
+        (Some(topic), View::Segments) => {
             let partitions = topic.partitions.into_iter();
-            let segments: Vec<_> = partitions.flat_map(|each| each.segments).collect();
-            Json(segments).into_response()
+            Json(question.page(partitions.flat_map(|each| each.segments))).into_response()
         }
     }
 }

@@ -24,7 +24,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
-use crate::retention::View;
+use crate::retention::{Question, View};
 use crate::{Client, Reconciliation, Status, deletions, health, metrics, retention};
 
 /// How long a connection may last before it is asked to end.
@@ -197,9 +197,11 @@ async fn segments(status: State<Arc<dyn Status>>, name: Path<String>, asked: Ask
 
 /// What is kept of a topic, as it is or as if it were configured otherwise.
 fn kept(status: &Arc<dyn Status>, name: &str, Query(asked): Asked, view: View) -> Response {
-    let simulated = retention::simulated(asked);
-    let found = simulated.and_then(|simulated| status.retention(name, &simulated));
-    retention::answer(name, found, view)
+    let asked = Question::parse(view, asked).and_then(|question| {
+        let found = status.retention(name, question.simulated())?;
+        Ok((question, found))
+    });
+    retention::answer(name, asked)
 }
 
 async fn with_fixed_headers(mut response: Response) -> Response {

@@ -87,6 +87,30 @@ async fn segments_are_listed_one_by_one() {
 }
 
 #[tokio::test]
+async fn segments_come_page_by_page() {
+    let console = Running::start(Scope::Everything, 8).await;
+    // (behind the question mark, the base offsets that come)
+    let pages = [
+        ("limit=1", vec![0]),
+        ("limit=1&after=3:0", vec![10]),
+        ("after=3:0", vec![10]),
+        ("after=3:10", vec![]),
+        ("after=2:99", vec![0, 10]),
+        ("limit=2", vec![0, 10]),
+    ];
+    for (asked, expected) in pages {
+        let answer = console.get(&format!("/v1/topics/orders/segments?{asked}")).await;
+        assert_eq!(answer.code, 200, "{asked}: {}", answer.body);
+        let found: Vec<i64> = [0, 10]
+            .into_iter()
+            .filter(|base| answer.body.contains(&format!(r#""base_offset":{base},"#)))
+            .collect();
+        assert_eq!(found, expected, "{asked}: {}", answer.body);
+    }
+    console.stop().await;
+}
+
+#[tokio::test]
 async fn wrong_questions_are_told_so() {
     let console = Running::start(Scope::Everything, 8).await;
     // (path, code, what is said)
@@ -94,6 +118,11 @@ async fn wrong_questions_are_told_so() {
         ("/v1/topics/unknown/retention", 404, "no such topic: unknown"),
         ("/v1/topics/orders/retention?simulate=retention.ms", 400, "write simulate=KEY:VALUE"),
         ("/v1/topics/orders/retention?if=x", 400, "unknown parameter if"),
+        ("/v1/topics/orders/retention?limit=1", 400, "unknown parameter limit"),
+        ("/v1/topics/orders/segments?limit=0", 400, "from 1 to 10000"),
+        ("/v1/topics/orders/segments?limit=10001", 400, "from 1 to 10000"),
+        ("/v1/topics/orders/segments?after=3", 400, "write after=PARTITION:BASE-OFFSET"),
+        ("/v1/topics/orders/segments?if=x", 400, "known: simulate, after, limit"),
         ("/v1/topics/orders/retention?simulate=a:b", 400, "no key a"),
         ("/v1/topics/orders", 404, "nothing here"),
     ];

@@ -15,6 +15,9 @@ use crate::format::{between, counted, millis, span};
 use crate::http::{self, escaped};
 use crate::table::{Align, Table};
 
+/// Segments that are asked for at once.
+const PAGE: usize = 5_000;
+
 /// Shows when the oldest records of a topic go, and why they are still there.
 #[derive(Debug, Args)]
 #[command(
@@ -78,24 +81,40 @@ impl Retention {
 
 impl Segments {
     pub(super) async fn run(self, target: &Target) -> Result<(), Failure> {
-        let path = format!("/v1/topics/{}/segments", escaped(&self.name));
-        let mut segments = asked(target, &path, &self.name).await?;
-        if let Some(all) = segments.as_array_mut()
-            && !self.partitions.is_empty()
-        {
+        let mut segments = self.all(target).await?;
+        if !self.partitions.is_empty() {
             let is_wanted = |segment: &Value| {
                 segment["partition"].as_u64().is_some_and(|it| self.partitions.contains(&it))
             };
-            all.retain(is_wanted);
+            segments.retain(is_wanted);
         }
         match self.format {
-            OutputFormat::Json => console::line(&segments.to_string()),
-            OutputFormat::Text => {
-                let segments = segments.as_array().map_or(&[][..], Vec::as_slice);
-                console::data(list(segments).render().as_bytes());
-            }
+            OutputFormat::Json => console::line(&Value::from(segments).to_string()),
+            OutputFormat::Text => console::data(list(&segments).render().as_bytes()),
         }
         Ok(())
+    }
+
+    /// Page after page.
+    async fn all(&self, target: &Target) -> Result<Vec<Value>, Failure> {
+        let first = format!("/v1/topics/{}/segments?limit={PAGE}", escaped(&self.name));
+        let mut all: Vec<Value> = Vec::new();
+        loop {
+            let path = all.last().map_or_else(
+                || first.clone(),
+                |last| {
+                    let (partition, base) = (&last["partition"], &last["base_offset"]);
+                    format!("{first}&after={partition}:{base}")
+                },
+            );
+            let mut page = asked(target, &path, &self.name).await?;
+            let segments = page.as_array_mut().map(std::mem::take).unwrap_or_default();
+            let is_last = segments.len() < PAGE;
+            all.extend(segments);
+            if is_last {
+                return Ok(all);
+            }
+        }
     }
 }
 
