@@ -178,3 +178,85 @@ def test_what_is_created_and_deleted_meanwhile_is_no_stranger(make_broker: Make,
         found = storage(broker)
         assert not found.get("strangers") and not found.get("missing"), found
     assert not (broker.data / "quarantine").exists()
+
+
+def storage_command(code: int, broker: Strandline, *words: str) -> dict | list:
+    """What a command about the data folder finds, as JSON; it ends with this exit code."""
+    result = strandline("storage", *words, "--data", str(broker.data), "--format", "json")
+    assert result.returncode == code, f"{words}: {result.stdout}\n{result.stderr}"
+    return json.loads(result.stdout)
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("how", ["stopped", "killed"])
+def test_verify_blames_nothing_that_is_whole_and_changes_nothing(make_broker: Make, topic_name: str, how: str) -> None:
+    broker = make_broker().start()
+    create_topic(broker.bootstrap, topic_name, partitions=3)
+    produce(broker.bootstrap, topic_name, [Record(b"v" * 100, partition=i % 3) for i in range(3000)])
+    in_use = strandline("storage", "verify", "--data", str(broker.data))
+    assert in_use.returncode == 1 and f"in use by process {broker.process.pid}" in in_use.stderr
+    broker.stop() if how == "stopped" else broker.kill()
+    before = content(broker.data)
+    found = storage_command(0, broker, "verify")
+    assert (found["partitions"], found["findings"]) == (3, [])
+    assert found["bytes"] > 0 if how == "stopped" else found["journal_batches"] > 0
+    assert content(broker.data) == before
+    assert storage_command(0, broker, "reconcile", "--dry-run") == []
+    broker.start()
+    assert len(consume(broker.bootstrap, topic_name, partitions=3)) == 3000
+
+
+def test_verify_finds_damage_where_it_is(lossy: Make, topic_name: str) -> None:
+    broker = lossy().start()
+    create_topic(broker.bootstrap, topic_name)
+    produce(broker.bootstrap, topic_name, [Record(b"v" * 100)] * 1000)
+    log = topic_folder(broker, topic_name) / "0" / SEGMENT
+    assert broker.stop() == 0
+    whole = log.read_bytes()
+    log.write_bytes(whole[:-10] + b"x" * 10)
+    [fault] = storage_command(4, broker, "verify")["findings"]
+    assert (fault["kind"], fault["log"], fault["file"]) == ("damage", f"{topic_name}-0", SEGMENT)
+    log.unlink()
+    [fault] = storage_command(4, broker, "verify")["findings"]
+    assert fault["what"] == "file is missing"
+    [act] = storage_command(4, broker, "reconcile", "--dry-run")
+    assert act["action"] == "missing"
+    log.write_bytes(whole)
+    assert storage_command(0, broker, "verify")["findings"] == []
+    (broker.data / "snapshot").write_bytes(b"nonsense")
+    [fault] = storage_command(4, broker, "verify")["findings"]
+    assert "snapshot is not readable" in fault["what"]
+
+
+def test_reconcile_sets_aside_what_nobody_knows_on_demand(make_broker: Make, topic_name: str) -> None:
+    broker = make_broker().start()
+    create_topic(broker.bootstrap, topic_name)
+    produce(broker.bootstrap, topic_name, [Record(b"v")] * 10)
+    assert broker.stop() == 0
+    planted = plant(broker)
+    [fault] = storage_command(4, broker, "verify")["findings"]
+    assert (fault["kind"], fault["topic_id"], fault["partition"]) == ("unknown", STRANGER, 0)
+    for code, words in ((4, ["--dry-run"]), (2, [])):
+        [act] = storage_command(code, broker, "reconcile", *words)
+        assert (act["action"], act["done"]) == ("set-aside", False)
+        assert planted.exists()
+    [act] = storage_command(0, broker, "reconcile", "--yes")
+    assert (act["action"], act["done"]) == ("set-aside", True)
+    assert not planted.exists() and (broker.data / "quarantine" / STRANGER / "0" / SEGMENT).exists()
+    [note] = storage_command(0, broker, "verify")["findings"]
+    assert note["kind"] == "note"
+    broker.start()
+    [told] = wait_until("it is told of", lambda: storage(broker).get("strangers"))
+    assert told["state"] == "quarantined"
+    assert len(consume(broker.bootstrap, topic_name)) == 10
+
+
+def test_no_folder_is_no_whole_one(tmp_path: Path) -> None:
+    result = strandline("storage", "verify", "--data", str(tmp_path / "none"))
+    assert result.returncode == 1 and "cannot read" in result.stderr
+    result = strandline("storage", "verify", "--data", str(tmp_path))
+    assert result.returncode == 4 and "holds nothing of ours" in result.stdout
+    assert not list(tmp_path.iterdir())

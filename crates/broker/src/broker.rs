@@ -43,7 +43,7 @@ use crate::topic::{
 };
 
 /// The row that holds the cluster's id, 16 bytes.
-const CLUSTER_ID_KEY: &[u8] = b"cluster-id";
+pub(crate) const CLUSTER_ID_KEY: &[u8] = b"cluster-id";
 /// How long a fetch session may lie unused before another may take its place, as in Kafka.
 const SESSION_EVICTION_MS: i64 = 120_000;
 

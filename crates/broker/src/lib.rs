@@ -58,7 +58,7 @@ pub use purger::{
     DeletionAction, DeletionError, DeletionStatus, DeletionSum, DeletionSums, deletion_states,
 };
 pub use reconciler::{
-    EngineReconciliation, Look, Metadata, MissingPartition, Stranger, StrangerState,
+    EngineReconciliation, Look, Metadata, MissingPartition, Stranger, StrangerState, has_metadata,
 };
 pub use reply::Reply;
 pub use row_codec::RowError;

@@ -237,11 +237,8 @@ fn take_lock(disk: &dyn Disk) -> Result<DiskLock, OpenError> {
             }
         }
         Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-            let process = disk.open(path, OpenMode::Existing).ok().and_then(|file| {
-                let mut text = [0; 32];
-                let read = file.read_at(0, &mut text).ok()?;
-                std::str::from_utf8(&text[..read]).ok()?.trim().parse().ok()
-            });
+            let file = disk.open(path, OpenMode::Existing).ok();
+            let process = file.and_then(|file| recovery::holder(&*file));
             Err(OpenError::InUse { process })
         }
         Err(error) => Err(failed(error)),

@@ -45,4 +45,6 @@ mod unsound;
 
 pub use config::FileEngineConfig;
 pub use engine::FileEngine;
-pub use recovery::{DamagedLog, OpenError, RecoveryReport, Started};
+pub use recovery::{
+    DamagedLog, Inspection, JournalSeen, LogCheck, OpenError, RecoveryReport, Severity, Started,
+};

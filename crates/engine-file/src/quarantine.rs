@@ -12,7 +12,8 @@ use strandline_storage::{ErrorKind, Lost, Quarantined, StorageError};
 use crate::blocking::blocking;
 use crate::engine::Shared;
 use crate::queue::{RowChange, StopMark};
-use crate::segment::{SegmentFacts, SegmentName, missing_segment};
+use crate::rows::Rows;
+use crate::segment::{SegmentFacts, SegmentName, SegmentStore, missing_segment};
 use crate::tables;
 
 impl Shared {
@@ -81,14 +82,7 @@ impl Shared {
         self.check_open()?;
         let rows = self.rows.read().all_quarantined();
         let store = Arc::clone(&self.segments);
-        blocking(move || {
-            let sized = rows.into_iter().map(|(id, since)| {
-                let bytes = ByteCount::new(store.set_aside_bytes(id)?);
-                Ok(Quarantined { id, since, bytes })
-            });
-            sized.collect()
-        })
-        .await
+        blocking(move || sized(rows, &store)).await
     }
 
     /// Blocks.
@@ -136,6 +130,27 @@ impl Shared {
     fn is_out_of_service(&self, id: PartitionId) -> bool {
         let rows = self.rows.read();
         rows.is_removed(id) || rows.quarantined(id).is_some()
+    }
+}
+
+/// The logs in quarantine, with how much there is.
+fn sized(
+    rows: Vec<(PartitionId, Timestamp)>,
+    store: &SegmentStore,
+) -> Result<Vec<Quarantined>, StorageError> {
+    let sized = rows.into_iter().map(|(id, since)| {
+        Ok(Quarantined { id, since, bytes: ByteCount::new(store.set_aside_bytes(id)?) })
+    });
+    sized.collect()
+}
+
+impl Rows {
+    /// The logs in quarantine whose files `store` has. Blocks.
+    pub(crate) fn list_quarantined(
+        &self,
+        store: &SegmentStore,
+    ) -> Result<Vec<Quarantined>, StorageError> {
+        sized(self.all_quarantined(), store)
     }
 }
 

@@ -1,7 +1,8 @@
 //! One look at an engine beside what metadata says.
 
+use strandline_model::PartitionId;
 use strandline_partition::reconcile::{Comparison, Inventory, compare};
-use strandline_storage::{LogStore, MetaStore, Quarantined};
+use strandline_storage::{LogStore, Lost, MetaStore, Quarantined};
 
 use super::Metadata;
 use crate::topic::LoadError;
@@ -26,11 +27,22 @@ impl Look {
         store: &dyn LogStore,
         meta: &dyn MetaStore,
     ) -> Result<Self, LoadError> {
-        let quarantined = store.quarantined().await?;
+        let listed = store.list().await?;
+        Self::of(engine, listed, store.quarantined().await?, store.lost().await?, meta).await
+    }
+
+    /// The same of what a store, or who looked at its files, has told before this is called.
+    pub async fn of(
+        engine: &str,
+        listed: impl IntoIterator<Item = PartitionId>,
+        quarantined: Vec<Quarantined>,
+        lost: Vec<Lost>,
+        meta: &dyn MetaStore,
+    ) -> Result<Self, LoadError> {
         let inventory = Inventory {
-            listed: store.list().await?.into_iter().collect(),
+            listed: listed.into_iter().collect(),
             quarantined: quarantined.iter().map(|one| (one.id, one.since)).collect(),
-            lost: store.lost().await?.into_iter().map(|lost| (lost.id, lost.what)).collect(),
+            lost: lost.into_iter().map(|lost| (lost.id, lost.what)).collect(),
         };
         let metadata = Metadata::read(meta).await?;
         let comparison = compare(&inventory, &metadata.claims(engine));

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use strandline_model::TopicId;
 use strandline_partition::reconcile::{Claim, Claims};
-use strandline_storage::{MetaStore, Row, Table};
+use strandline_storage::{MetaStore, Row, StorageError, Table};
 
+use crate::broker::CLUSTER_ID_KEY;
 use crate::row_codec::RowError;
 use crate::topic::{DeletionRow, LoadError, TopicRow};
 
@@ -62,6 +63,12 @@ impl Metadata {
     pub fn name_of(&self, id: TopicId) -> Option<&str> {
         self.names.get(&id).map(String::as_str)
     }
+}
+
+/// Whether a broker ever kept its metadata here: where it did not, every log would be unknown.
+pub async fn has_metadata(meta: &dyn MetaStore) -> Result<bool, StorageError> {
+    let cluster_id = meta.get(Table::Cluster, Bytes::from_static(CLUSTER_ID_KEY)).await?;
+    Ok(cluster_id.is_some())
 }
 
 async fn scan(

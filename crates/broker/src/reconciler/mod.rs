@@ -34,7 +34,7 @@ use crate::settings::SettingsSource;
 use crate::topic::{LoadError, Registry};
 
 pub use look::Look;
-pub use metadata::Metadata;
+pub use metadata::{Metadata, has_metadata};
 pub use status::{EngineReconciliation, MissingPartition, Stranger, StrangerState};
 
 /// How long a log must be unknown before it is set aside: far longer than the moment in which a topic

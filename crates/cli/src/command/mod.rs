@@ -18,6 +18,7 @@ mod produce;
 mod segment;
 mod serve;
 mod shell;
+mod storage;
 mod target;
 mod topic;
 
@@ -53,6 +54,8 @@ enum Command {
     #[command(subcommand)]
     Segment(segment::Segment),
     #[command(subcommand)]
+    Storage(storage::Storage),
+    #[command(subcommand)]
     Config(config::Config),
     #[command(subcommand)]
     Cluster(cluster::Cluster),
@@ -86,6 +89,7 @@ impl Cli {
             Command::Consume(consume) => consume.error_format(),
             Command::Topic(topic) => topic.format(),
             Command::Segment(segment) => segment.format(),
+            Command::Storage(storage) => storage.format(),
             Command::Config(config) => config.format(),
             Command::Group(group) => group.format(),
             Command::Deletions(deletions) => deletions.format(),
@@ -105,6 +109,7 @@ impl Cli {
             Command::Produce(produce) => block_on(produce.run(&target)),
             Command::Consume(consume) => block_on(consume.run(&target)),
             Command::Segment(segment) => segment.run(),
+            Command::Storage(storage) => block_on(storage.run()),
             Command::Config(config) => config.run(&target),
             Command::Group(group) => block_on(group.run(&target)),
             Command::Deletions(deletions) => block_on(deletions.run(&target)),

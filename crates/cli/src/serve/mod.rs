@@ -18,5 +18,6 @@ mod topic_spec;
 
 pub(crate) use feature_spec::FeatureSpec;
 pub(crate) use plan::{Plan, ServeOptions};
-pub(crate) use run::run;
+pub(crate) use run::{chain, now, run};
+pub(crate) use storage::cannot_open;
 pub(crate) use topic_spec::TopicSpec;

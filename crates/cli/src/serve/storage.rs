@@ -119,7 +119,7 @@ fn end_process(error: &StorageError) {
     std::process::exit(1);
 }
 
-fn cannot_open(folder: &Path, error: &OpenError) -> Failure {
+pub(crate) fn cannot_open(folder: &Path, error: &OpenError) -> Failure {
     let at = folder.display();
     let fail = |code, why: String| Failure::new(Exit::Failed, code, format!("{at}: {why}"));
     match error {

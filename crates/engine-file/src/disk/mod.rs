@@ -11,6 +11,7 @@
 //!   its folder. A rename is seen whole or not at all.
 //! - Between writes and a sync a crash keeps any subset of 512-byte sectors.
 
+mod read_only;
 mod real;
 #[cfg(any(test, feature = "testkit"))]
 mod test_disk;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use strandline_model::{ByteCount, Timestamp};
 use strandline_storage::BatchPiece;
 
+pub use read_only::ReadOnlyDisk;
 pub use real::RealDisk;
 #[cfg(any(test, feature = "testkit"))]
 pub use test_disk::{Crash, Fault, Operation, Persisted, Replay, TestDisk};

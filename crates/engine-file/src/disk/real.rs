@@ -17,7 +17,7 @@ use strandline_storage::{BatchPiece, FileRegion};
 use super::{DirEntry, Disk, DiskFile, DiskLock, EntryKind, OpenMode, read_exact_at};
 
 /// The name of the file in the folder that carries the lock.
-const LOCK_FILE: &str = "lock";
+pub(super) const LOCK_FILE: &str = "lock";
 
 /// Bytes handed to the kernel per write. Larger ones make it allocate huge folios out of memory that
 /// the host took back: 1 MiB pieces were measured at 0.4 GB/s, 64 to 256 KiB ones at 3.5 to 4.2 GB/s.
@@ -38,6 +38,11 @@ impl RealDisk {
         let root = root.into();
         create_durably(&root)?;
         Ok(Self { root })
+    }
+
+    /// The disk below `root`, which is there.
+    pub(super) const fn at(root: PathBuf) -> Self {
+        Self { root }
     }
 }
 
@@ -147,13 +152,20 @@ impl Disk for RealDisk {
 }
 
 #[derive(Debug)]
-struct RealFile {
+pub(super) struct RealFile {
     /// Counts the regions that readers hold.
     file: Arc<File>,
     /// Whether a reader met bytes that it could not read.
     is_doubtful: Arc<AtomicBool>,
     /// Held while it is synced.
     sync: Mutex<SyncState>,
+}
+
+impl RealFile {
+    pub(super) fn of(file: File) -> Self {
+        let sync = Mutex::new(SyncState::Sound);
+        Self { file: Arc::new(file), is_doubtful: Arc::default(), sync }
+    }
 }
 
 /// Whether syncs of a file mean anything.

@@ -6,6 +6,7 @@
 //! crash during recovery starts it again.
 
 mod decide;
+mod inspect;
 mod replay;
 mod report;
 mod rescue;
@@ -27,6 +28,8 @@ use crate::rows::RowMap;
 use crate::segment::{SegmentStore, SyncFailure, rescue_name};
 use crate::snapshot::{self, LoadedSnapshot, SnapshotHead};
 use crate::tables::{self, DamageRow};
+pub(crate) use inspect::holder;
+pub use inspect::{Inspection, JournalSeen, LogCheck, Severity};
 use replay::{Batches, Facts, loss_of};
 pub use report::{DamagedLog, OpenError, RecoveryReport, Started};
 use rescue::Rescue;

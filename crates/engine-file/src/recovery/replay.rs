@@ -107,6 +107,11 @@ impl Facts {
         self.ends.entry(id).or_insert_with(|| rows.end(id));
     }
 
+    pub(super) fn into_decisions(self) -> Decisions {
+        let Self { rows, ends, epochs, dropped, .. } = self;
+        Decisions::new(rows, ends, epochs, dropped)
+    }
+
     pub(super) fn into_rows(self) -> RowMap {
         self.rows.into_map()
     }
@@ -134,9 +139,8 @@ struct Replayed {
 
 impl Batches {
     pub(super) fn new(facts: Facts, store: &Arc<SegmentStore>) -> Self {
-        let Facts { rows, ends, epochs, dropped, .. } = facts;
         Self {
-            decisions: Decisions::new(rows, ends, epochs, dropped),
+            decisions: facts.into_decisions(),
             store: Arc::clone(store),
             logs: BTreeMap::new(),
             damaged: BTreeMap::new(),

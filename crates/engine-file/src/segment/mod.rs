@@ -16,6 +16,7 @@
 //! docs/format.md, "Segments and indexes".
 
 mod append;
+mod check;
 mod facts;
 mod files;
 mod find;

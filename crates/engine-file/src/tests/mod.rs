@@ -6,6 +6,7 @@ mod direct;
 mod durability;
 mod failure;
 mod found;
+mod inspect;
 mod leftovers;
 mod panic;
 mod quarantine;

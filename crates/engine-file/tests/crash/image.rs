@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use strandline_engine_file::FileEngine;
 use strandline_engine_file::disk::{Crash, Disk, Replay, TestDisk};
+use strandline_engine_file::{FileEngine, Inspection, Severity};
 use strandline_model::{ByteCount, LeaderEpoch, Offset, PartitionId};
 use strandline_storage::testkit::TestBatch;
 use strandline_storage::{
@@ -66,6 +66,7 @@ impl Image<'_> {
     }
 
     async fn open_and_check(&self, disk: &TestDisk, moment: Moment, dice: &mut Dice) -> Held {
+        inspect(disk);
         let engine = open(disk);
         check::meta(&engine, self.oracle, moment.cut).await;
         let ids: Vec<_> = self.oracle.state.lock().logs.keys().copied().collect();
@@ -131,6 +132,19 @@ impl Image<'_> {
 /// Whether the removal ended on the disk though nobody was told.
 fn removal_done(removal: oracle::Removal, moment: Moment, found: Found) -> bool {
     removal.begun.is_some_and(|at| at <= moment.cut) && found == Found::Created
+}
+
+/// Whoever only looks at the image finds no fault either, and changes nothing.
+fn inspect(disk: &TestDisk) {
+    let before = disk.operations();
+    let inspection =
+        Inspection::open(Arc::new(disk.clone())).expect("what a crash leaves is whole");
+    for id in inspection.list().expect("it is listed") {
+        let mut findings = inspection.verify(id).expect("it is read").findings;
+        findings.retain(|(severity, _)| *severity == Severity::Damage);
+        assert_eq!(findings, [], "{id}");
+    }
+    assert_eq!(disk.operations(), before, "it is only looked at");
 }
 
 fn open(disk: &TestDisk) -> Arc<FileEngine> {

@@ -1,0 +1,257 @@
+//! A folder looked at without changing anything: what the next start would find, and whether it is
+//! whole.
+//!
+//! The same passes read the journal as at a start, and the same decisions are asked; only that nothing
+//! is written. What the journal would write again need not be in the segments yet, so a segment is
+//! checked up to what its row believes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use strandline_model::PartitionId;
+use strandline_storage::{
+    BoxFuture, CommitError, ErrorKind, Finding, Key, Lost, MetaBatch, MetaStore, Page, Quarantined,
+    StorageError, Table, Value,
+};
+
+use super::decide::Decisions;
+use super::replay::Facts;
+use super::table::EntryVerdict;
+use super::{OpenError, failed, has_others};
+use crate::disk::{Disk, DiskLock, OpenMode};
+use crate::journal::group::{Entry, Group};
+use crate::journal::reader::{Journal, WalkStart};
+use crate::rows::Rows;
+use crate::segment::{Placement, SegmentName, SegmentOptions, SegmentStore, missing_segment};
+use crate::snapshot::{self, LoadedSnapshot};
+use crate::tables::TableNumber;
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Something derived or superfluous: it is made anew, or goes, by itself.
+    Note,
+    /// Something durable is gone or wrong.
+    Damage,
+}
+
+/// What a check of one log found.
+#[derive(Clone, Debug, Default)]
+pub struct LogCheck {
+    /// What was found, with how much it matters.
+    pub findings: Vec<(Severity, Finding)>,
+    /// Segments that its rows name.
+    pub segments: usize,
+    /// Bytes of batches that were read and are good.
+    pub bytes: u64,
+}
+
+/// What the journal holds behind the snapshot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JournalSeen {
+    /// Batches that the next start writes again.
+    pub batches: u64,
+    /// Groups at its end that were written in part; nobody was told that they are durable.
+    pub torn_groups: u64,
+}
+
+/// A folder that nobody serves, as it is. See the [module](self).
+pub struct Inspection {
+    rows: Rows,
+    segments: Arc<SegmentStore>,
+    /// What journal and segments say against each other.
+    contradictions: BTreeMap<PartitionId, Vec<Finding>>,
+    /// Segments that the journal has batches of.
+    expected: BTreeMap<PartitionId, BTreeSet<SegmentName>>,
+    journal: JournalSeen,
+    _lock: DiskLock,
+}
+
+impl Inspection {
+    /// Reads snapshot and journal of the folder that `disk` is. Blocks.
+    ///
+    /// Fails as a start would: when the folder is in use, newer, or damaged beyond one log.
+    pub fn open(disk: Arc<dyn Disk>) -> Result<Self, OpenError> {
+        let lock = lock(&*disk)?;
+        let segments = SegmentStore::new(Arc::clone(&disk), SegmentOptions::production());
+        let (head, rows) = match snapshot::load(&*disk).map_err(failed("read snapshot"))? {
+            LoadedSnapshot::Found(head, rows) => (head, rows),
+            LoadedSnapshot::Newer(version) => return Err(OpenError::newer(version)),
+            LoadedSnapshot::Damaged => {
+                return Err(OpenError::damaged("its snapshot is not readable"));
+            }
+            LoadedSnapshot::None if has_others(&*disk, &segments)? => {
+                return Err(OpenError::damaged(
+                    "its snapshot is missing, but journal or logs are there",
+                ));
+            }
+            LoadedSnapshot::None => return Err(OpenError::damaged("it holds nothing of ours")),
+        };
+        let journal = Journal::open(&*disk)?;
+        let start = WalkStart { position: head.position, sequence: head.sequence.next() };
+        let mut facts = Facts::new(rows, head.sequence);
+        let end = journal.walk(start, |group| facts.read(&group))?;
+        let mut looked = Looked {
+            decisions: facts.into_decisions(),
+            segments: &segments,
+            contradictions: BTreeMap::new(),
+            expected: BTreeMap::new(),
+            batches: 0,
+        };
+        journal.walk(start, |group| looked.read(&group))?;
+        let Looked { decisions, contradictions, expected, batches, .. } = looked;
+        let journal = JournalSeen { batches, torn_groups: end.torn_groups };
+        let rows = decisions.rows;
+        Ok(Self { rows, segments, contradictions, expected, journal, _lock: lock })
+    }
+
+    /// What the journal holds behind the snapshot.
+    pub const fn journal(&self) -> JournalSeen {
+        self.journal
+    }
+
+    /// Every partition that owns bytes or rows.
+    pub fn list(&self) -> Result<BTreeSet<PartitionId>, StorageError> {
+        let mut ids: BTreeSet<_> = self.rows.partitions().into_iter().collect();
+        ids.extend(self.segments.list()?);
+        ids.extend(self.segments.list_set_aside()?);
+        ids.extend(self.expected.keys());
+        Ok(ids)
+    }
+
+    /// The logs in quarantine.
+    pub fn quarantined(&self) -> Result<Vec<Quarantined>, StorageError> {
+        self.rows.list_quarantined(&self.segments)
+    }
+
+    /// The logs of which something durable is gone, by a look at what is there.
+    pub fn lost(&self) -> Result<Vec<Lost>, StorageError> {
+        let mut lost = Vec::new();
+        for id in self.rows.partitions() {
+            if self.rows.is_removed(id) || self.rows.quarantined(id).is_some() {
+                continue;
+            }
+            let there = self.segments.segments_of(id)?;
+            let facts = self.rows.segments(id);
+            let missing = facts.iter().find(|facts| !there.contains(&facts.name()));
+            let what = match (self.rows.damage(id), missing) {
+                (Some(damage), _) => damage.describe(id),
+                (None, Some(facts)) => missing_segment(id, facts.name()),
+                (None, None) => continue,
+            };
+            lost.push(Lost { id, what });
+        }
+        Ok(lost)
+    }
+
+    /// Reads and checks everything of a log. One that is removed or in quarantine is left alone.
+    pub fn verify(&self, id: PartitionId) -> Result<LogCheck, StorageError> {
+        if self.rows.is_removed(id) || self.rows.quarantined(id).is_some() {
+            return Ok(LogCheck::default());
+        }
+        let facts = self.rows.segments(id);
+        let none = BTreeSet::new();
+        let expected = self.expected.get(&id).unwrap_or(&none);
+        let checked = self.segments.check_closed(id, &facts, expected)?;
+        let damage = self.rows.damage(id).map(|damage| damage.finding(id));
+        let contradictions = self.contradictions.get(&id).into_iter().flatten().cloned();
+        let all = damage.into_iter().chain(contradictions).chain(checked.damage);
+        let all = all.map(|finding| (Severity::Damage, finding));
+        let notes = checked.notes.into_iter().map(|finding| (Severity::Note, finding));
+        let findings = all.chain(notes).collect();
+        Ok(LogCheck { findings, segments: facts.len(), bytes: checked.bytes })
+    }
+}
+
+/// The second pass over the journal: what a start would write again, and whether it could.
+struct Looked<'a> {
+    decisions: Decisions,
+    segments: &'a SegmentStore,
+    contradictions: BTreeMap<PartitionId, Vec<Finding>>,
+    expected: BTreeMap<PartitionId, BTreeSet<SegmentName>>,
+    batches: u64,
+}
+
+impl Looked<'_> {
+    fn read(&mut self, group: &Group) -> Result<(), OpenError> {
+        for entry in &group.entries {
+            let (Entry::Append(head, _) | Entry::Written(head, _)) = entry else { continue };
+            let id = head.partition;
+            let fault = match self.decisions.decide(head, false) {
+                EntryVerdict::Skip
+                | EntryVerdict::Rescue
+                | EntryVerdict::Drop
+                | EntryVerdict::Cut => continue,
+                EntryVerdict::Damage => Some("batch in the journal overlaps what is there"),
+                EntryVerdict::Accept => match entry {
+                    Entry::Written(_, written) => {
+                        let place = Placement { segment: head.segment, position: head.position };
+                        let there = self.segments.bytes_at(id, place, written.length)?;
+                        let is_there = there.is_some_and(|bytes| written.are(&bytes));
+                        (!is_there).then_some("batch that the journal names is not in its segment")
+                    }
+                    _ => None,
+                },
+            };
+            self.batches += 1;
+            self.expected.entry(id).or_default().insert(SegmentName::appended(head.segment));
+            if let Some(fault) = fault {
+                let (base, next) = (head.base_offset, head.next_offset);
+                let message = format!("{fault}. batch=`{base}..{next}`");
+                let chunk = format!("{:020}.log", head.segment.get());
+                let finding = Finding { chunk, position: head.position, message };
+                self.contradictions.entry(id).or_default().push(finding);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn lock(disk: &dyn Disk) -> Result<DiskLock, OpenError> {
+    match disk.lock() {
+        Ok(lock) => Ok(lock),
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+            let process = disk.open(Path::new("lock"), OpenMode::Existing).ok();
+            Err(OpenError::InUse { process: process.and_then(|file| holder(&*file)) })
+        }
+        Err(error) => Err(failed("lock folder")(error)),
+    }
+}
+
+/// The process that a lock file names.
+pub(crate) fn holder(file: &dyn crate::disk::DiskFile) -> Option<u32> {
+    let mut text = [0; 32];
+    let read = file.read_at(0, &mut text).ok()?;
+    std::str::from_utf8(&text[..read]).ok()?.trim().parse().ok()
+}
+
+/// The rows of the metadata store, to be read only.
+impl MetaStore for Inspection {
+    fn get(&self, table: Table, key: Key) -> BoxFuture<'_, Result<Option<Value>, StorageError>> {
+        let found = self.rows.get(TableNumber::of(table), &key).cloned();
+        Box::pin(async move { Ok(found) })
+    }
+
+    fn scan(
+        &self,
+        table: Table,
+        after: Option<Key>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Page, StorageError>> {
+        let page = self.rows.scan(TableNumber::of(table), after.as_deref(), limit);
+        Box::pin(async move { Ok(page) })
+    }
+
+    fn commit(&self, _: MetaBatch) -> BoxFuture<'_, Result<(), CommitError>> {
+        let refused = StorageError::new(ErrorKind::Invalid, "the folder is only looked at");
+        Box::pin(async move { Err(refused.into()) })
+    }
+}
+
+impl fmt::Debug for Inspection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inspection").field("journal", &self.journal).finish_non_exhaustive()
+    }
+}
