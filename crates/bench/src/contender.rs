@@ -220,9 +220,10 @@ impl Running {
         self.folder.as_ref().expect("a broker has its folder until another takes it").path()
     }
 
-    /// The end of what the broker has logged.
+    /// The end of what the broker has logged; nothing when its folder went with a start that failed.
     pub fn log_tail(&self) -> String {
-        let log = fs::read(self.folder().join("log")).unwrap_or_default();
+        let Some(folder) = &self.folder else { return String::new() };
+        let log = fs::read(folder.path().join("log")).unwrap_or_default();
         let tail = &log[log.len().saturating_sub(LOG_TAIL_BYTES)..];
         String::from_utf8_lossy(tail).into_owned()
     }
