@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail, ensure};
 /// The file with the one table of served versions.
 pub(super) const TABLE: &str = "crates/wire/src/api.rs";
 
-/// An API of Kafka's with its first and last stable version in 4.3.0.
+/// An API of Kafka's with its first and last stable version in 4.4.0.
 #[derive(Debug)]
 pub(super) struct KafkaApi {
     pub(super) key: i16,
@@ -36,7 +36,7 @@ pub(super) const KAFKA: &[KafkaApi] = &[
     api(15, "DescribeGroups", 0, 6),
     api(16, "ListGroups", 0, 5),
     api(17, "SaslHandshake", 0, 1),
-    api(18, "ApiVersions", 0, 4),
+    api(18, "ApiVersions", 0, 5),
     api(19, "CreateTopics", 2, 7),
     api(20, "DeleteTopics", 1, 6),
     api(21, "DeleteRecords", 0, 2),
@@ -45,7 +45,8 @@ pub(super) const KAFKA: &[KafkaApi] = &[
     api(24, "AddPartitionsToTxn", 0, 5),
     api(25, "AddOffsetsToTxn", 0, 4),
     api(26, "EndTxn", 0, 5),
-    api(28, "TxnOffsetCommit", 0, 5),
+    api(27, "WriteTxnMarkers", 1, 2),
+    api(28, "TxnOffsetCommit", 0, 6),
     api(29, "DescribeAcls", 1, 3),
     api(30, "CreateAcls", 1, 3),
     api(31, "DeleteAcls", 1, 3),
@@ -59,7 +60,7 @@ pub(super) const KAFKA: &[KafkaApi] = &[
     api(39, "RenewDelegationToken", 1, 2),
     api(40, "ExpireDelegationToken", 1, 2),
     api(41, "DescribeDelegationToken", 1, 3),
-    api(42, "DeleteGroups", 0, 2),
+    api(42, "DeleteGroups", 0, 3),
     api(43, "ElectLeaders", 0, 2),
     api(44, "IncrementalAlterConfigs", 0, 1),
     api(45, "AlterPartitionReassignments", 0, 1),
@@ -88,12 +89,82 @@ pub(super) const KAFKA: &[KafkaApi] = &[
     api(79, "ShareAcknowledge", 1, 2),
     api(80, "AddRaftVoter", 0, 1),
     api(81, "RemoveRaftVoter", 0, 0),
-    api(88, "StreamsGroupHeartbeat", 0, 0),
-    api(89, "StreamsGroupDescribe", 0, 0),
+    api(88, "StreamsGroupHeartbeat", 0, 1),
+    api(89, "StreamsGroupDescribe", 0, 1),
     api(90, "DescribeShareGroupOffsets", 0, 1),
     api(91, "AlterShareGroupOffsets", 0, 0),
     api(92, "DeleteShareGroupOffsets", 0, 0),
+    api(93, "StreamsGroupTopologyDescriptionUpdate", 0, 0),
+    api(94, "UnregisterController", 0, 0),
 ];
+
+/// APIs that no client and no tool sends, in groups with the reason: they are not in [`KAFKA`].
+#[derive(Debug)]
+pub(super) struct LeftOut {
+    pub(super) why: &'static str,
+    pub(super) apis: &'static [(i16, &'static str)],
+}
+
+/// Every other key of 4.4.0.
+pub(super) const LEFT_OUT: &[LeftOut] = &[
+    LeftOut {
+        why: "Kafka 4 has taken them out",
+        apis: &[
+            (4, "LeaderAndIsr"),
+            (5, "StopReplica"),
+            (6, "UpdateMetadata"),
+            (7, "ControlledShutdown"),
+        ],
+    },
+    LeftOut {
+        why: "Between controllers, on their own listener",
+        apis: &[
+            (52, "Vote"),
+            (53, "BeginQuorumEpoch"),
+            (54, "EndQuorumEpoch"),
+            (59, "FetchSnapshot"),
+            (70, "ControllerRegistration"),
+            (82, "UpdateRaftVoter"),
+        ],
+    },
+    LeftOut {
+        why: "From a broker to its controller, on the controller's listener",
+        apis: &[
+            (56, "AlterPartition"),
+            (58, "Envelope"),
+            (62, "BrokerRegistration"),
+            (63, "BrokerHeartbeat"),
+            (67, "AllocateProducerIds"),
+            (73, "AssignReplicasToDirs"),
+        ],
+    },
+    LeftOut {
+        why: "From one broker to another that keeps the state of share groups",
+        apis: &[
+            (83, "InitializeShareGroupState"),
+            (84, "ReadShareGroupState"),
+            (85, "WriteShareGroupState"),
+            (86, "DeleteShareGroupState"),
+            (87, "ReadShareGroupStateSummary"),
+        ],
+    },
+];
+
+impl KafkaApi {
+    /// What is said of it when these versions are served.
+    pub(super) fn status(&self, served: Option<(i16, i16)>) -> String {
+        let Some((first, last)) = served else { return "not served".to_owned() };
+        let missing: Vec<String> = (self.first..=self.last)
+            .filter(|v| !(first..=last).contains(v))
+            .map(|v| v.to_string())
+            .collect();
+        if missing.is_empty() {
+            "all versions".to_owned()
+        } else {
+            format!("not {}", missing.join(", "))
+        }
+    }
+}
 
 /// First and last served version by name, read from the rows of [`TABLE`]: `row(ApiKey::NAME, FIRST, LAST, …)`.
 pub(super) fn served(source: &str) -> anyhow::Result<BTreeMap<String, (i16, i16)>> {
@@ -111,9 +182,13 @@ pub(super) fn served(source: &str) -> anyhow::Result<BTreeMap<String, (i16, i16)
         let mut number = || -> Option<i16> { fields.next()?.parse().ok() };
         let versions = number().zip(number());
         let versions = versions.with_context(|| format!("{TABLE}: a row with `{inside}`"))?;
-        if !KAFKA.iter().any(|api| api.name == name) {
+        let Some(api) = KAFKA.iter().find(|api| api.name == name) else {
             bail!("{name} is served but no API of Kafka's for clients is called so");
-        }
+        };
+        ensure!(
+            api.first <= versions.0 && versions.1 <= api.last,
+            "{name} is served in versions that Kafka does not have"
+        );
         served.insert(name.to_owned(), versions);
     }
     let read = served.len();
@@ -134,10 +209,28 @@ mod tests {
     }
 
     #[test]
+    fn every_key_of_kafka_stands_in_the_table_or_is_left_out_with_a_reason() {
+        let left_out = LEFT_OUT.iter().flat_map(|group| group.apis).map(|(key, _)| *key);
+        let mut keys: Vec<i16> = KAFKA.iter().map(|api| api.key).chain(left_out).collect();
+        keys.sort_unstable();
+        assert_eq!(keys, (0..=94).collect::<Vec<i16>>());
+    }
+
+    #[test]
+    fn versions_that_are_not_served_are_named() {
+        let some = api(42, "DeleteGroups", 0, 3);
+        assert_eq!(some.status(Some((0, 3))), "all versions");
+        assert_eq!(some.status(Some((1, 2))), "not 0, 3");
+        assert_eq!(some.status(None), "not served");
+    }
+
+    #[test]
     fn a_row_that_was_not_understood_is_an_error() {
         let source = "static SERVED: [ServedApi; 2] = [row(ApiKey::Fetch, 4, 18, 12)];";
         assert!(served(source).is_err());
         let source = "static SERVED: [ServedApi; 1] = [row(ApiKey::Fetch, 4, LAST, 12)];";
+        assert!(served(source).is_err());
+        let source = "static SERVED: [ServedApi; 1] = [row(ApiKey::Fetch, 4, 19, 12)];";
         assert!(served(source).is_err());
     }
 }

@@ -9,9 +9,11 @@ mod apis;
 mod broker;
 pub(crate) mod compat;
 mod crash;
+mod facts;
 mod outcome;
 mod pattern;
 mod plan;
+mod results;
 mod suite;
 mod table;
 
@@ -28,7 +30,7 @@ use broker::Broker;
 use outcome::{Count, Reports, Verdict, judge, read_reports, runs_again, worse};
 use plan::{Catalogue, Choice, FOLDER, Id};
 use suite::{BrokerFor, LANES, Lane, Tools};
-use table::{Stamp, Table};
+use table::{Outcome, Stamp, Table};
 
 const USAGE: &str =
     "usage: cargo xtask conformance [LANE ...] [--fast] [--unmarked] [--twice] [--only PATTERN] [--record]
@@ -41,7 +43,8 @@ const USAGE: &str =
   --only PATTERN  only ids like this (`*` stands for any text): 'kgo/Test*ETL*'
   --crash         instead of the lanes: chains of groups whose every record is counted, while the
                   broker is killed and restarted every 8 s
-  --record        keep the results in tests/conformance/results.tsv and write docs/compat.md anew";
+  --record        keep the results in tests/conformance/results.tsv and write docs/compat.md and
+                  docs/compat/results.md anew";
 
 /// What a run is asked to do.
 #[derive(Debug, Default)]
@@ -52,8 +55,11 @@ struct Options {
     crash: bool,
 }
 
-/// Verdicts by full id.
+/// Verdicts of one round by full id.
 type Verdicts = BTreeMap<String, Verdict>;
+
+/// What all rounds gave, by full id.
+type Outcomes = BTreeMap<String, Outcome>;
 
 /// Runs `cargo xtask conformance` with the words that follow it.
 pub(crate) fn run(root: PathBuf, words: &[&str]) -> anyhow::Result<ExitCode> {
@@ -109,7 +115,7 @@ fn run_lanes(context: &Context, options: &Options) -> anyhow::Result<bool> {
     let root = context.root();
     let catalogue = Catalogue::read(root)?;
     let stamp = Stamp::now(root)?;
-    let mut verdicts = Verdicts::new();
+    let mut outcomes = Outcomes::new();
     let mut faults = Vec::new();
     for round in 1..=if options.twice { 2 } else { 1 } {
         for lane in lanes(&options.choice) {
@@ -128,23 +134,23 @@ fn run_lanes(context: &Context, options: &Options) -> anyhow::Result<bool> {
                 println!("  FAULT  {}: {fault}", lane.name);
                 faults.push(lane.name);
             }
-            merge(&mut verdicts, found);
+            merge(&mut outcomes, found);
         }
     }
     let known = |id: &str| catalogue.ids.iter().any(|known| known.full == id);
     let mut table = Table::default();
-    table.put(&verdicts, &stamp, &known);
+    table.put(&outcomes, &stamp, &known);
     let path = root.join("target/conformance/results.tsv");
     std::fs::write(&path, table.text()).with_context(|| format!("write {}", path.display()))?;
     if options.record {
         let mut kept = Table::read(root)?;
-        kept.put(&verdicts, &stamp, &known);
+        kept.put(&outcomes, &stamp, &known);
         std::fs::write(root.join(table::KEPT), kept.text()).context("keep the results")?;
         compat::write(root)?;
     }
     let mut count = Count::default();
-    for verdict in verdicts.values() {
-        count.add(verdict);
+    for outcome in outcomes.values() {
+        count.add(&outcome.verdict);
     }
     println!("conformance: {count}");
     if !faults.is_empty() {
@@ -157,13 +163,15 @@ fn lanes(choice: &Choice) -> impl Iterator<Item = &'static Lane> {
     LANES.iter().filter(|lane| choice.lanes.is_empty() || choice.lanes.contains(&lane.name))
 }
 
-fn merge(all: &mut Verdicts, found: Verdicts) {
+fn merge(all: &mut Outcomes, found: Verdicts) {
     for (id, verdict) in found {
-        let verdict = match all.remove(&id) {
-            Some(before) => worse(before, verdict),
-            None => verdict,
+        let outcome = match all.remove(&id) {
+            Some(before) => {
+                Outcome { verdict: worse(before.verdict, verdict), rounds: before.rounds + 1 }
+            }
+            None => Outcome { verdict, rounds: 1 },
         };
-        all.insert(id, verdict);
+        all.insert(id, outcome);
     }
 }
 
@@ -300,10 +308,11 @@ mod tests {
 
     #[test]
     fn of_two_rounds_the_worse_is_kept() {
-        let mut all = Verdicts::new();
+        let mut all = Outcomes::new();
         let one = |verdict| Verdicts::from([("kgo/A".to_owned(), verdict)]);
-        merge(&mut all, one(Verdict::Failed("why".to_owned())));
+        let failed = Verdict::Failed("why".to_owned());
+        merge(&mut all, one(failed.clone()));
         merge(&mut all, one(Verdict::Passed { second_try: false }));
-        assert_eq!(all["kgo/A"], Verdict::Failed("why".to_owned()));
+        assert_eq!(all["kgo/A"], Outcome { verdict: failed, rounds: 2 });
     }
 }

@@ -1,9 +1,9 @@
-//! docs/compat.md says what the lists, marks, kept results and served versions say.
+//! docs/compat.md and the results in docs/compat say what the lists, marks, kept results and served versions say.
 
 use super::Finding;
-use crate::conformance::compat::{DOCUMENT, complaint};
+use crate::conformance::compat::complaints;
 use crate::tree::Tree;
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    complaint(&tree.files).map(|text| Finding::of(DOCUMENT, text)).into_iter().collect()
+    complaints(&tree.files).into_iter().map(|(name, text)| Finding::of(name, text)).collect()
 }
