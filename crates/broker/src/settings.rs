@@ -196,12 +196,13 @@ impl SettingsSource {
         }
         let config = now.layers.topic_config(&own);
         let retention = unreadable.policy(&config);
+        let compacts = retention.compacts && unreadable.knows_lags();
         TopicSettings {
             produce: produce_rules(&config),
             log: log_settings(&now.broker, &config, &retention),
             retention,
             unreadable,
-            compaction: compaction_policy(&config),
+            compaction: compaction_policy(&config, compacts),
             may_delete_records: config.cleanup_policy.delete,
             min_insync_replicas: config.min_insync_replicas,
             generation: now.generation,
@@ -373,9 +374,9 @@ fn log_settings(broker: &BrokerConfig, config: &TopicConfig, retention: &Policy)
     }
 }
 
-const fn compaction_policy(config: &TopicConfig) -> compaction::Policy {
+const fn compaction_policy(config: &TopicConfig, compacts: bool) -> compaction::Policy {
     compaction::Policy {
-        compacts: config.cleanup_policy.compact,
+        compacts,
         min_dirty_ratio: config.min_cleanable_dirty_ratio,
         min_lag_ms: config.min_compaction_lag_ms,
         max_lag_ms: config.max_compaction_lag_ms,

@@ -26,7 +26,9 @@ impl ClosedLogs for Shared {
             let rows = self.rows.read();
             // One that is removed goes whole; of one that is damaged or in quarantine nothing goes; and
             // one without a row is not known here.
-            let is_sound = rows.damage(id).is_none() && rows.quarantined(id).is_none();
+            let is_sound = rows.damage(id).is_none()
+                && rows.quarantined(id).is_none()
+                && rows.reads_all_segments(id);
             if rows.is_removed(id) || !is_sound || !rows.has_log(id) {
                 return Ok(Swept::Done);
             }

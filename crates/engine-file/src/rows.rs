@@ -125,6 +125,14 @@ impl Rows {
             .collect()
     }
 
+    /// Whether every row of a segment of this log can be read: only then may the files that the rows do not
+    /// name be called leftovers.
+    pub(crate) fn reads_all_segments(&self, id: PartitionId) -> bool {
+        let prefix = tables::partition_key(id);
+        self.range(tables::SEGMENTS, None, &prefix)
+            .all(|(key, value)| tables::parse_segment(key, value).is_some())
+    }
+
     pub(crate) fn put_segment(&mut self, id: PartitionId, facts: &SegmentFacts) {
         let key = tables::segment_key(id, facts.base_offset);
         let value = tables::segment_value(facts);

@@ -109,9 +109,11 @@ pub(crate) fn parse_segment(key: &[u8], value: &[u8]) -> Option<SegmentFacts> {
     fields.is_empty().then_some(facts)
 }
 
-/// Since when a log is in quarantine. A moment that can't be read is the earliest one.
+/// Since when a log is in quarantine. A moment that can't be read is the last one: nothing is purged
+/// for it.
 pub(crate) fn parse_quarantine(value: &[u8]) -> Timestamp {
-    Fields::of(value).i64().and_then(Timestamp::from_wire).unwrap_or_default()
+    let since = Fields::of(value).i64().and_then(Timestamp::from_wire);
+    since.unwrap_or(Timestamp::from_millis(i64::MAX))
 }
 
 /// The newest epoch of a log.

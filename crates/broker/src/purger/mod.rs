@@ -125,10 +125,17 @@ impl Purger {
         loop {
             let page = parts.meta.scan(Table::Deletions, after, SCAN_ROWS).await?;
             for row in &page.rows {
-                let deletion =
-                    DeletionRow::decode(&row.key, row.value.clone()).map_err(|error| {
-                        LoadError::Row { table: Table::Deletions, key: row.key.clone(), error }
-                    })?;
+                let deletion = match DeletionRow::decode(&row.key, row.value.clone()) {
+                    Ok(deletion) => deletion,
+                    // It keeps its bytes, and no topic from being served; reconciliation, which reads the
+                    // same row, sets nothing aside meanwhile.
+                    Err(error) => {
+                        let error =
+                            LoadError::Row { table: Table::Deletions, key: row.key.clone(), error };
+                        tracing::error!(%error, "a deletion can't be read: it waits for a version that can");
+                        continue;
+                    }
+                };
                 let entry = Entry::new(deletion, row.value.clone(), wall, now);
                 entries.insert(entry.row.topic_id, entry);
             }

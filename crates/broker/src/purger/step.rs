@@ -98,11 +98,13 @@ impl Purger {
         budget: ByteCount,
         freed: &mut ByteCount,
     ) -> Result<Outcome, StorageError> {
+        let Some(entry) = self.entry(id) else { return Ok(Outcome::Gone) };
+        // First: what has no engine here is not begun, and can be taken back.
+        let store = self.parts.engines.store(&entry.row.topic.engine)?;
         let Some(row) = self.begin_removal(id).await? else { return Ok(Outcome::Gone) };
         let Some(mut left) = self.entry(id).map(|entry| entry.left) else {
             return Ok(Outcome::Gone);
         };
-        let store = self.parts.engines.store(&row.topic.engine)?;
         let at_a_time = usize::try_from(budget.get() / PARTITION_BYTES_MIN);
         let at_a_time = at_a_time.unwrap_or(STEP_PARTITIONS).clamp(1, STEP_PARTITIONS);
         left.take(|index| stored_bytes(store.as_ref(), partition(id, index)));

@@ -66,7 +66,9 @@ impl Reconciler {
 
     /// Sets logs aside that no topic knows.
     pub(super) async fn set_aside(&self, subject: Subject<'_>, unknown: &[PartitionId]) {
-        let now = self.parts.cleaner.now();
+        // By the latest of all clocks, so that the time till the purge is never cut short: what is believed
+        // after a start may be as old as the newest append.
+        let now = self.parts.cleaner.append_time();
         let mut done = Vec::new();
         for some in unknown.chunks(TOGETHER) {
             let each = some.iter().map(async |id| (*id, subject.store.quarantine(*id, now).await));

@@ -77,3 +77,19 @@ fn what_would_be_is_told_of_a_topic_that_keeps_what_cannot_be_read() {
     assert_eq!(limits(&simulated("retention.ms", "9").unwrap().retention), "deletes bytes ms");
     assert!(simulated("retention.ms", "8 moons").is_err());
 }
+
+#[test]
+fn nothing_is_compacted_by_what_cannot_be_read() {
+    let source = source();
+    let compacts = |more: &[(&str, &str)]| {
+        let kept = [&[("cleanup.policy", "compact")], more].concat();
+        source.topic(texts(&kept)).compaction.compacts
+    };
+    assert!(compacts(&[]));
+    assert!(compacts(&[("retention.ms", "7 moons")]), "it says nothing about compaction");
+    assert!(!compacts(&[("min.compaction.lag.ms", "7 moons")]));
+    assert!(!compacts(&[("delete.retention.ms", "7 moons")]));
+    source.take_kept(DynamicLayer::Default, &texts(&[("log.cleanup.policy", "compact")]));
+    assert!(source.topic(texts(&[])).compaction.compacts);
+    assert!(!source.topic(texts(&[("cleanup.policy", "shrink")])).compaction.compacts);
+}

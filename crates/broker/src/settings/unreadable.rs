@@ -9,8 +9,10 @@ use strandline_model::config::TopicConfig;
 use strandline_partition::retention::Policy;
 
 /// The topic keys that say what goes.
-const KEYS: [&str; 5] = [
+const KEYS: [&str; 7] = [
     "cleanup.policy",
+    "delete.retention.ms",
+    "min.compaction.lag.ms",
     "retention.bytes",
     "retention.bytes.floor",
     "retention.ms",
@@ -34,6 +36,8 @@ impl Unreadable {
             "log.retention.bytes" => "retention.bytes",
             "log.retention.records" => "retention.records",
             "log.cleanup.policy" => "cleanup.policy",
+            "log.cleaner.delete.retention.ms" => "delete.retention.ms",
+            "log.cleaner.min.compaction.lag.ms" => "min.compaction.lag.ms",
             _ => return,
         };
         self.0.insert(key);
@@ -48,6 +52,11 @@ impl Unreadable {
     /// Their names.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &'static str> {
         self.0.iter().copied()
+    }
+
+    /// Whether it is known how long compaction must keep what it would remove.
+    pub(super) fn knows_lags(&self) -> bool {
+        !["delete.retention.ms", "min.compaction.lag.ms"].iter().any(|key| self.0.contains(key))
     }
 
     /// What a topic of `config` keeps: nothing goes by these.

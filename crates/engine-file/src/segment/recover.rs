@@ -73,9 +73,9 @@ impl Leftovers {
         for key in found {
             match verdict(&known, &found_logs, end, key.segment, key.kind) {
                 Verdict::RemoveOrphan => leftovers.orphans.push(key),
-                Verdict::Dropped | Verdict::Remove if key.kind == FileKind::Log => {
-                    leftovers.segments.push(key);
-                }
+                Verdict::Dropped if key.kind == FileKind::Log => leftovers.segments.push(key),
+                // What lies beyond the end may be more than a leftover, where the rows came from an older
+                // copy of the folder: it waits for an opening, which somebody asked for.
                 Verdict::Keep | Verdict::Dropped | Verdict::Remove => {}
             }
         }

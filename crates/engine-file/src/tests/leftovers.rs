@@ -37,7 +37,8 @@ async fn with_a_dropped_segment(disk: &TestDisk) -> (Running, Subject, Vec<Appen
     let chunks = subject.log.chunks();
     subject.log.trim(chunks[3].base_offset).await.unwrap();
     until("the sweeper fails once", || log_files(disk).len() == chunks.len() - 2).await;
-    assert_eq!(running.file.space().dropped, chunks[0].bytes);
+    until("the others are counted as gone", || running.file.space().dropped == chunks[0].bytes)
+        .await;
     assert!(running.file.space().used >= chunks[3..].iter().map(|chunk| chunk.bytes).sum());
     (running, subject, kept)
 }
@@ -56,9 +57,14 @@ async fn a_start_removes_what_was_dropped_before_it_though_nobody_opens_the_log(
         until("what was dropped goes", || !is_there() && again.file.space().dropped.get() == 0)
             .await;
         let named = again.file.stored(partition(0)).unwrap().chunks;
-        assert_eq!(log_files(&disk).len(), named.len(), "what the rows name stays");
+        assert!(log_files(&disk).len() >= named.len(), "what the rows name stays");
         assert_eq!(again.file.verify(partition(0)).await.unwrap(), []);
+        // A file beyond the end is no such leftover: it waits until somebody opens the log.
         again.open(0).await.assert_holds(&kept).await;
+        until("what lies beyond the end went at the opening", || {
+            log_files(&disk).len() == again.file.stored(partition(0)).unwrap().chunks.len()
+        })
+        .await;
     }
 }
 

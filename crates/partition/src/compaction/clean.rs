@@ -61,8 +61,10 @@ pub struct Cleaning<'a> {
     pub upto: Offset,
     /// Where the last batch of each producer ends: it stays too, for its sequence.
     pub producers: &'a BTreeMap<ProducerId, Offset>,
-    /// The time of the pass.
+    /// The time of the pass, as far as it is believed: what has outlived its horizon by it goes.
     pub now: Timestamp,
+    /// The latest that any clock says: new horizons are counted from it, so that none is too early.
+    pub latest: Timestamp,
     /// `delete.retention.ms`.
     pub delete_retention_ms: u64,
     /// The most that a batch may decompress to.
@@ -133,7 +135,7 @@ impl Cleaning<'_> {
         let is_whole = batch.next_offset().is_some_and(|next| next <= self.noted_end);
         let retention_ms = i64::try_from(self.delete_retention_ms).unwrap_or(i64::MAX);
         (is_whole && !batch.attributes().is_transactional())
-            .then(|| self.now.plus_millis(retention_ms))
+            .then(|| self.latest.max(self.now).plus_millis(retention_ms))
     }
 }
 

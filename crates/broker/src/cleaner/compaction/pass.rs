@@ -86,6 +86,7 @@ pub(super) struct Known {
     upto: Offset,
     producers: BTreeMap<ProducerId, Offset>,
     now: Timestamp,
+    latest: Timestamp,
     delete_retention_ms: u64,
 }
 
@@ -107,6 +108,7 @@ impl Known {
             upto: self.upto,
             producers: &self.producers,
             now: self.now,
+            latest: self.latest,
             delete_retention_ms: self.delete_retention_ms,
             decompressed_bytes_max: Limits::production().batch_decompressed_bytes_max,
         }
@@ -154,6 +156,7 @@ impl Compactor {
             upto: plan.upto,
             producers,
             now,
+            latest: self.cleaner.append_time(),
             delete_retention_ms: policy.delete_retention_ms,
         };
         let (known, sums) = (Arc::new(known), Sums::default());

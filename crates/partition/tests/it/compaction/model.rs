@@ -103,6 +103,7 @@ impl Log {
             upto: views[..part].last().and_then(BatchView::next_offset).unwrap_or(upto),
             producers: &self.producers,
             now: Timestamp::from_millis(now),
+            latest: Timestamp::from_millis(now),
             delete_retention_ms: retention_ms,
             decompressed_bytes_max: LIMIT,
         };

@@ -230,6 +230,7 @@ fn what_can_not_be_read_stays_and_supersedes_nothing() {
         upto: strandline_model::Offset::new(4),
         producers: &producers,
         now: Timestamp::from_millis(0),
+        latest: Timestamp::from_millis(0),
         delete_retention_ms: 0,
         decompressed_bytes_max: strandline_model::ByteCount::mib(1),
     };
