@@ -28,6 +28,9 @@ use crate::row_codec::TEXT_BYTES_MAX;
 
 pub(crate) use unreadable::Unreadable;
 
+/// The key that is fixed when a topic is made.
+pub(crate) const ENGINE: &str = "storage.engine";
+
 /// Where data is when no key says so.
 const DEFAULT_FOLDER: &str = "./strandline-data";
 
@@ -282,11 +285,34 @@ impl SettingsSource {
     }
 
     /// Every topic key with its value for a topic that keeps `overrides`.
-    pub(crate) fn describe_topic(&self, overrides: &BTreeMap<String, String>) -> Vec<Described> {
+    fn describe_topic(&self, overrides: &BTreeMap<String, String>) -> Vec<Described> {
         let parsed = parse_kept(Scope::Topic, overrides);
         let layers = &self.now.load().layers;
         let keys = topic_keys().filter(|key| is_told(key, overrides.contains_key(key.name)));
         keys.map(|key| layers.describe_topic(&parsed, key)).collect()
+    }
+
+    /// The same for a topic that is there, and has the engine that it was made with: where the broker
+    /// would choose another one by now, that is a value of the topic's own, or for the broker's own
+    /// topics one that is built in. Where it would not, the value is told as the broker's, as tools
+    /// expect of what nobody set on the topic.
+    pub(crate) fn describe_topic_as_made(
+        &self,
+        overrides: &BTreeMap<String, String>,
+        engine: &str,
+        is_internal: bool,
+    ) -> Vec<Described> {
+        let source = if is_internal { ConfigSource::Default } else { ConfigSource::DynamicTopic };
+        let mut described = self.describe_topic(overrides);
+        for entry in &mut described {
+            if entry.name == ENGINE && entry.value.as_deref() != Some(engine) {
+                let value = Some(engine.to_owned());
+                let own = Synonym { name: ENGINE, value: value.clone(), source };
+                entry.synonyms.insert(0, own);
+                (entry.value, entry.source) = (value, source);
+            }
+        }
+        described
     }
 
     /// The same for the answer to whoever created the topic: values are as they were given, spaces

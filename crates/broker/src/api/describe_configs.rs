@@ -61,7 +61,11 @@ fn describe(
             let topic = broker.registry().by_name(&name).ok_or_else(|| {
                 (ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, format!("topic {name} does not exist"))
             })?;
-            Ok(broker.settings().describe_topic(&topic.settings().overrides))
+            Ok(broker.settings().describe_topic_as_made(
+                &topic.settings().overrides,
+                topic.engine(),
+                topic.name().is_internal(),
+            ))
         }
         ConfigResource::Broker(name) if name.is_empty() => {
             Ok(broker.settings().describe_dynamic_defaults())

@@ -7,13 +7,10 @@ use strandline_storage::{CommitError, ErrorKind, MetaBatch, StorageError, Table}
 
 use super::{Registry, Topic, TopicRow, topic_key};
 use crate::configs::{AlterError, Change};
-use crate::settings::InvalidSetting;
+use crate::settings::{ENGINE, InvalidSetting};
 
 /// Times that a change is tried again when the topic changed between reading and committing.
 const RACES_MAX: u32 = 16;
-
-/// The key that is fixed when a topic is made.
-const ENGINE: &str = "storage.engine";
 
 /// Why a topic's configuration was not changed.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use strandline_storage::testkit::faults::CommitFault;
 use strandline_wire::{
-    ErrorCode, alter_client_quotas, alter_configs, describe_client_quotas,
+    ErrorCode, alter_client_quotas, alter_configs, describe_client_quotas, find_coordinator,
     incremental_alter_configs, list_config_resources,
 };
 
@@ -195,6 +195,31 @@ async fn a_topics_engine_stays_what_it_was() {
     let code = client.alter_config(TOPIC, "t", SET, ("storage.engine", "memory")).await;
     assert_eq!(code, ErrorCode::INVALID_CONFIG.get());
     assert_eq!(client.alter_config(TOPIC, "t", SET, ("storage.engine", "file")).await, 0);
+}
+
+#[tokio::test]
+async fn a_topic_tells_the_engine_that_it_was_made_with() {
+    let house = TestBroker::start_with(&[("storage.default", "memory")]).await;
+    let mut client = house.connect();
+    client.create_topic("m", 1).await;
+    let told = client.describe_config(TOPIC, "m", "storage.engine").await;
+    assert_eq!(told, "memory from 4: storage.default=memory from 4, storage.default=file from 5");
+    let code = client.alter_config(TOPIC, "m", SET, ("storage.engine", "file")).await;
+    assert_eq!(code, ErrorCode::INVALID_CONFIG.get());
+
+    // Without the broker's word it is the topic's own, and what nobody set still is not.
+    let house = house.restart().await;
+    let mut client = house.connect();
+    client.create_topic("f", 1).await;
+    let told = client.describe_config(TOPIC, "m", "storage.engine").await;
+    assert_eq!(told, "memory from 1: storage.engine=memory from 1, storage.default=file from 5");
+    let told = client.describe_config(TOPIC, "f", "storage.engine").await;
+    assert_eq!(told, "file from 5: storage.default=file from 5");
+    // The broker's own topics are in memory whatever is set.
+    let find = find_coordinator::Request { key: text("g"), ..Default::default() };
+    client.ask(0, &find).await;
+    let told = client.describe_config(TOPIC, "__consumer_offsets", "storage.engine").await;
+    assert_eq!(told, "memory from 5: storage.engine=memory from 5, storage.default=file from 5");
 }
 
 fn quota(client: Option<&str>, key: &str, value: Option<f64>) -> alter_client_quotas::Request {

@@ -289,6 +289,36 @@ impl Client {
         values.collect()
     }
 
+    /// One key of a resource with its source, and its synonyms with theirs.
+    pub(crate) async fn describe_config(
+        &mut self,
+        resource_type: i8,
+        name: &str,
+        key: &str,
+    ) -> String {
+        let resource = describe_configs::DescribeConfigsResource {
+            resource_type,
+            resource_name: text(name),
+            configuration_keys: Some(vec![text(key)]),
+            ..Default::default()
+        };
+        let request = describe_configs::Request {
+            resources: vec![resource],
+            include_synonyms: true,
+            ..Default::default()
+        };
+        let response = self.ask(4, &request).await;
+        let [entry] = response.results[0].configs.as_slice() else { panic!("{response:?}") };
+        let told = |value: &Option<KafkaString>, source: i8| {
+            format!("{} from {source}", value.as_ref().map_or("null", |value| value.as_str()))
+        };
+        let synonyms = entry.synonyms.iter();
+        let synonyms: Vec<String> = synonyms
+            .map(|one| format!("{}={}", one.name.as_str(), told(&one.value, one.source)))
+            .collect();
+        format!("{}: {}", told(&entry.value, entry.config_source), synonyms.join(", "))
+    }
+
     /// Changes one key of a resource: the error code.
     pub(crate) async fn alter_config(
         &mut self,

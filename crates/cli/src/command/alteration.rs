@@ -76,10 +76,13 @@ pub(super) async fn alter(
         name: change.name.clone(),
         before: before.get(&change.name).cloned(),
         after: match &change.value {
-            Some(value) if dry_run => before.get(&change.name).map(|entry| ConfigEntry {
+            // A key that was not set has no entry to begin with.
+            Some(value) if dry_run => Some(ConfigEntry {
+                name: change.name.clone(),
                 value: Some(value.clone()),
                 source: resource_source(resource),
-                ..entry.clone()
+                read_only: false,
+                sensitive: before.get(&change.name).is_some_and(|entry| entry.sensitive),
             }),
             _ => after.get(&change.name).cloned(),
         },

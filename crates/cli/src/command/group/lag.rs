@@ -32,10 +32,12 @@ pub(super) struct GroupOffset {
 }
 
 impl GroupOffset {
-    /// Records that were not read yet; never negative.
+    /// Records that are there and were not read yet; never negative. Kafka's tool counts those that
+    /// retention has removed too.
     pub(super) fn lag_records(&self) -> Option<u64> {
         let (committed, borders) = (self.committed?, self.borders?);
-        Some(u64::try_from(borders.end.saturating_sub(committed)).unwrap_or(0))
+        let next = committed.max(borders.start);
+        Some(u64::try_from(borders.end.saturating_sub(next)).unwrap_or(0))
     }
 }
 
@@ -161,6 +163,7 @@ mod tests {
         let borders = Some(Borders { start: 5, end: 10 });
         assert_eq!(offset(Some(7), borders).lag_records(), Some(3));
         assert_eq!(offset(Some(12), borders).lag_records(), Some(0), "the topic was made anew");
+        assert_eq!(offset(Some(0), borders).lag_records(), Some(5), "five are there no more");
         assert_eq!(offset(None, borders).lag_records(), None);
         assert_eq!(offset(Some(7), None).lag_records(), None);
     }

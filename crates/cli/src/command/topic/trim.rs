@@ -148,7 +148,9 @@ impl Trim {
                     ]);
                 }
                 console::data(table.render().as_bytes());
-                let sum = cuts.iter().map(Cut::records).fold(0, u64::saturating_add);
+                // What was refused is no part of the sum: why, is said by its failure.
+                let counts = |cut: &&Cut| cut.done || !self.yes;
+                let sum = cuts.iter().filter(counts).map(Cut::records).fold(0, u64::saturating_add);
                 let done = if self.yes { "deleted" } else { "would delete" };
                 console::say(&format!("{done} {} of {}", counted(sum, "record"), self.name));
             }
