@@ -173,6 +173,27 @@ def test_a_topic_is_trimmed(cluster: Broker, orders: str) -> None:
     assert "has no partition 7" in refused(2, "topic", "trim", orders, "-p", "7", "--before", "end", broker=cluster)
 
 
+@pytest.mark.strandline
+def test_a_topic_that_keeps_its_records_is_not_said_to_be_trimmed(cluster: Broker, orders: str) -> None:
+    done("topic", "alter", orders, "-c", "cleanup.policy=compact", broker=cluster)
+    result = strandline("topic", "trim", orders, "--before", "end", "--yes", broker=cluster)
+    assert result.returncode == 1 and "POLICY_VIOLATION" in result.stderr
+    assert "deleted 0 records" in result.stdout + result.stderr
+    assert bounds(cluster.bootstrap, orders) == (0, 10)
+
+
+@ALSO_KAFKA
+def test_what_a_key_would_be_is_shown_although_it_was_not_set(cluster: Broker) -> None:
+    [tried] = found("config", "set", "cluster", "log.retention.ms=7d", "--dry-run", broker=cluster)
+    [key] = tried["configs"]
+    assert (key["value"], key["source"], tried["changed"]) == ("604800000", "cluster", False)
+
+
+@pytest.mark.strandline
+def test_a_group_needs_a_name(cluster: Broker, orders: str) -> None:
+    assert "a value is required" in refused(2, "group", "seek", "", "--to", "0", "-t", orders, "--yes", broker=cluster)
+
+
 def test_offsets_of_a_topic(cluster: Broker, orders: str) -> None:
     first, second = found("topic", "offsets", orders, "--at", "@-10m", broker=cluster)
     assert (first["log_start_offset"], first["high_watermark"], first["at_offset"]) == (0, 10, 5)

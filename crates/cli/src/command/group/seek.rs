@@ -4,6 +4,7 @@
 //! word of consent.
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use strandline_client::{Client, CommittedOffset};
 use strandline_model::OffsetPoint;
 use strandline_wire::ErrorCode;
@@ -29,7 +30,7 @@ use crate::table::{Align, Table};
 #[command(group = clap::ArgGroup::new("aim").required(true).args(["to", "by", "like"]))]
 pub(crate) struct Seek {
     /// The group. With -t or --like it may be one that is not there yet.
-    #[arg(value_name = "GROUP")]
+    #[arg(value_name = "GROUP", value_parser = NonEmptyStringValueParser::new())]
     name: String,
     /// Where to: start, end, 47, +2 (after the start), -3 (before the end), @2026-01-15, @-1h.
     #[arg(long, value_name = "PLACE", value_parser = point, allow_hyphen_values = true)]
