@@ -87,8 +87,11 @@ impl SegmentStore {
         }
         for entry in entries {
             let path = source.join(&entry.name);
-            let moved = self.disk.rename(&path, &target.join(&entry.name));
-            moved.map_err(|error| failed("move file", &path, error))?;
+            match self.disk.rename(&path, &target.join(&entry.name)) {
+                // A segment that the log had dropped, whose removal was under way: it is gone.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                moved => moved.map_err(|error| failed("move file", &path, error))?,
+            }
         }
         self.sync_if_there(target)?;
         self.sync_if_there(source)?;
