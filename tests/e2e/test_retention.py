@@ -178,6 +178,16 @@ def test_the_forecast_tells_why_and_when(make_broker, topic_name: str) -> None:
     assert gone == 5 * due["due_segments"]
 
 
+def test_very_many_segments_are_all_listed(make_broker, topic_name: str) -> None:
+    """More than the command asks for at once."""
+    broker = make_broker().start()
+    create_topic(broker.bootstrap, topic_name, internal_segment_bytes=120, retention_ms=-1)
+    records = [Record(b"%04d" % index * 10) for index in range(5_100)]
+    assert produce(broker.bootstrap, topic_name, records, batch_num_messages=1)[-1] == 5_099
+    segments = found("topic", "segments", topic_name, broker=broker)
+    assert [one["base_offset"] for one in segments] == list(range(5_100))
+
+
 def test_questions_that_make_no_sense_are_told_so(make_broker, topic_name: str) -> None:
     broker = make_broker().start()
     create_topic(broker.bootstrap, topic_name)
