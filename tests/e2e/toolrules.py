@@ -46,7 +46,7 @@ class Rule:
 ONE_REPLICA = "design §5: single-node leader semantics; no home-made replication, ever"
 OWN_KEYS = (
     r"(log\.)?(retention\.bytes\.floor|retention\.records|validate\.compressed)|storage\.\w+(\.\w+)?|advertised\.mode|data\.dir|"
-    r"deletion\.grace\.ms|http\.listeners|logging\.\w+|meta\.store|replication\.factor\.lenient|shutdown\.timeout\.ms"
+    r"deletion\.[\w.]+|quarantine\.retention\.ms|reconciliation\.interval\.ms|http\.listeners|logging\.\w+|meta\.store|replication\.factor\.lenient|shutdown\.timeout\.ms"
 )
 PEERS_KEYS = (
     r"advertised\.listeners|listeners|listener\.security\.protocol\.map|controller\.listener\.names|"
