@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use strandline_client::{Client, ClientError, ConfigChange, ConfigEntry, ConfigResource};
-use strandline_model::config::{Scope, key, suggest};
+use strandline_model::config::{ConfigKey, Scope, key, suggest};
 use strandline_wire::ErrorCode;
 use tokio::time::{Instant, sleep};
 
@@ -76,19 +76,33 @@ pub(super) async fn alter(
         name: change.name.clone(),
         before: before.get(&change.name).cloned(),
         after: match &change.value {
-            // A key that was not set has no entry to begin with.
-            Some(value) if dry_run => Some(ConfigEntry {
-                name: change.name.clone(),
-                value: Some(value.clone()),
-                source: resource_source(resource),
-                read_only: false,
-                sensitive: before.get(&change.name).is_some_and(|entry| entry.sensitive),
-            }),
+            Some(value) if dry_run => {
+                Some(wished(resource, &change.name, value, before.get(&change.name)))
+            }
             _ => after.get(&change.name).cloned(),
         },
     };
     let keys = changes.iter().map(key_change).collect();
     Ok(Alteration { resource: resource.clone(), keys, done: !dry_run })
+}
+
+/// What a key will be once it is set; like what it is now, where it is anything.
+fn wished(
+    resource: &ConfigResource,
+    name: &str,
+    value: &str,
+    before: Option<&ConfigEntry>,
+) -> ConfigEntry {
+    // Of what is not set a broker tells nothing, not even that it is a secret.
+    let is_secret = || key(scope_of(resource), name).is_some_and(ConfigKey::is_sensitive);
+    let sensitive = before.map_or_else(is_secret, |entry| entry.sensitive);
+    ConfigEntry {
+        name: name.to_owned(),
+        value: (!sensitive).then(|| value.to_owned()),
+        source: resource_source(resource),
+        read_only: before.is_some_and(|entry| entry.read_only),
+        sensitive,
+    }
 }
 
 /// The configuration once the broker shows the change: Kafka's brokers learn of it a moment after
@@ -262,4 +276,36 @@ fn with_suggestions(
         }
     }
     failure
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_is_set_nowhere_yet_is_shown_as_it_will_be() {
+        let cluster = ConfigResource::Cluster;
+        let after = wished(&cluster, "log.retention.ms", "604800000", None);
+        let tried = Alteration {
+            resource: cluster,
+            keys: vec![KeyChange {
+                name: "log.retention.ms".to_owned(),
+                before: None,
+                after: Some(after),
+            }],
+            done: false,
+        };
+        let text = tried.text();
+        assert!(text.ends_with("log.retention.ms: not set -> 604800000 (cluster)"), "{text}");
+        let json = tried.json();
+        assert_eq!(json["configs"][0]["value"], "604800000");
+        assert_eq!(json["configs"][0]["source"], "cluster");
+        assert_eq!(json["configs"][0]["value_before"], serde_json::Value::Null);
+    }
+
+    #[test]
+    fn a_secret_is_not_shown_because_it_is_new() {
+        let after = wished(&ConfigResource::Cluster, "ssl.key.password", "hush", None);
+        assert_eq!((after.value.as_deref(), after.shown()), (None, "[hidden]"));
+    }
 }

@@ -15,6 +15,7 @@ mod names;
 mod partitioner;
 mod place;
 mod produce;
+mod quote;
 mod segment;
 mod serve;
 mod shell;

@@ -4,6 +4,7 @@ use clap::Args;
 use regex::Regex;
 use strandline_client::Client;
 
+use super::quote::{all_quoted, confirmed};
 use super::target::Target;
 use crate::failure::{Exit, Failure};
 
@@ -11,7 +12,7 @@ use crate::failure::{Exit, Failure};
 #[derive(Debug, Args)]
 pub(super) struct Names {
     /// The names; with -r patterns, each of the whole name.
-    #[arg(required = true, value_name = "NAME")]
+    #[arg(required = true, value_name = "NAME", value_parser = name)]
     names: Vec<String>,
     /// Takes the names as regular expressions, of whole names.
     #[arg(short, long)]
@@ -46,6 +47,20 @@ impl Names {
         self.select("group", &known.iter().map(|group| group.id.as_str()).collect::<Vec<_>>())
     }
 
+    /// The error that asks for a word of consent to do something to what was found, with the command
+    /// that has it.
+    pub(super) fn unconfirmed(&self, doing: &str, command: &str, found: &[String]) -> Failure {
+        let named = all_quoted(found);
+        // A name that is empty can't be written, only matched.
+        let again = if found.iter().any(String::is_empty) {
+            confirmed(&format!("{command} -r"), &self.names)
+        } else {
+            confirmed(command, found)
+        };
+        Failure::usage(format!("{doing} {named} needs a confirmation"))
+            .hint(format!("{again}   with --dry-run instead of --yes it only shows it"))
+    }
+
     /// The names, when it is known without a broker what is meant.
     pub(super) fn plain(&self) -> Option<&[String]> {
         if self.regex { None } else { Some(&self.names) }
@@ -76,9 +91,26 @@ impl Names {
     }
 }
 
+/// A name in an argument. Nothing that has a name has an empty one, but for groups of old clients.
+pub(super) fn name(text: &str) -> Result<String, String> {
+    if text.is_empty() { Err("a name is not empty".to_owned()) } else { Ok(text.to_owned()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_empty_name_is_matched_where_it_can_not_be_written() {
+        let names = Names { names: vec![".*".to_owned()], regex: true };
+        let found = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let failure = names.unconfirmed("deleting", "x rm", &found(&["", "a b"]));
+        assert_eq!(failure.message, "deleting '' 'a b' needs a confirmation");
+        assert!(failure.hints[0].starts_with("x rm -r '.*' --yes "), "{failure}");
+        let failure = names.unconfirmed("deleting", "x rm", &found(&["a b"]));
+        assert!(failure.hints[0].starts_with("x rm 'a b' --yes "), "{failure}");
+        assert!(name("").is_err() && name("a").is_ok());
+    }
 
     fn selected(pattern: &str, regex: bool) -> Result<Vec<String>, Failure> {
         let names = Names { names: vec![pattern.to_owned()], regex };

@@ -11,6 +11,7 @@ use strandline_model::config::nearest;
 use strandline_wire::ErrorCode;
 
 use super::advice::advice;
+use super::quote::quoted;
 use crate::failure::{Exit, Failure};
 
 const BOOTSTRAP_VARIABLE: &str = "STRANDLINE_BOOTSTRAP";
@@ -165,7 +166,7 @@ impl Target {
 /// The same failure with hints that can be typed as they are.
 fn named(mut failure: Failure, topic: &str) -> Failure {
     for hint in &mut failure.hints {
-        *hint = hint.replace(" TOPIC", &format!(" {topic}"));
+        *hint = hint.replace(" TOPIC", &format!(" {}", quoted(topic)));
     }
     failure
 }
@@ -177,7 +178,8 @@ pub(crate) fn unknown_topic<'a>(topic: &str, known: impl Iterator<Item = &'a str
     Failure::new(Exit::Failed, "unknown_topic", format!("topic \"{topic}\" does not exist"))
         .kafka_code(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION.get())
         .hint(format!(
-            "{meant}list: strandline topic list    create: strandline topic create {topic}"
+            "{meant}list: strandline topic list    create: strandline topic create {}",
+            quoted(topic)
         ))
 }
 

@@ -19,8 +19,9 @@ use crate::table::{Align, Table, plain};
 #[command(
     visible_alias = "info",
     after_help = "Examples:\n  strandline group describe billing\n  strandline group describe -r '.*' \
-                  --format json\n\nTIME-LAG is the age of the first record that the group has not \
-                  read yet."
+                  --format json\n\nLAG counts the offsets that the group can still read and has not read: what \
+                  retention or a trim has removed is no lag (Kafka's tool counts it). TIME-LAG is \
+                  the age of the first record that the group has not read yet."
 )]
 pub(crate) struct Describe {
     #[command(flatten)]

@@ -1,7 +1,9 @@
 //! How far a group is behind, partition by partition: in records, and in time.
 //!
-//! The lag in time is the age of the first record that the group has not read yet; zero when it has
-//! read them all. It is exact, because that record is read.
+//! Both are about what the group can still read: records that retention or a trim has removed are no
+//! lag, since nobody reads them any more. (Kafka's own tool counts them: its LAG is the end less what
+//! was committed, however much of that is gone.) The lag in time is the age of the first record that
+//! the group has not read yet; zero when there is none. It is exact, because that record is read.
 
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -32,12 +34,14 @@ pub(super) struct GroupOffset {
 }
 
 impl GroupOffset {
-    /// Records that are there and were not read yet; never negative. Kafka's tool counts those that
-    /// retention has removed too.
+    /// The first offset that the group can still read: of what was removed nothing is read any more.
+    fn next(&self) -> Option<i64> {
+        Some(self.committed?.max(self.borders?.start))
+    }
+
+    /// Offsets that the group can still read and has not read yet; never negative.
     pub(super) fn lag_records(&self) -> Option<u64> {
-        let (committed, borders) = (self.committed?, self.borders?);
-        let next = committed.max(borders.start);
-        Some(u64::try_from(borders.end.saturating_sub(next)).unwrap_or(0))
+        Some(u64::try_from(self.borders?.end.saturating_sub(self.next()?)).unwrap_or(0))
     }
 }
 
@@ -96,14 +100,12 @@ pub(super) async fn of_group(
 }
 
 async fn time_lag(client: &mut Client, offset: &GroupOffset) -> Result<Option<u64>, ClientError> {
-    let (Some(committed), Some(borders)) = (offset.committed, offset.borders) else {
+    let (Some(mut next), Some(borders)) = (offset.next(), offset.borders) else {
         return Ok(None);
     };
-    if committed >= borders.end {
+    if next >= borders.end {
         return Ok(Some(0));
     }
-    // Of what retention has removed nothing is read any more.
-    let mut next = committed.max(borders.start);
     // One batch is sent whatever its size.
     let limits = SizeLimits { partition_max: ByteCount::new(1), ..SizeLimits::new() };
     for _ in 0..FETCHES_MAX {
@@ -163,7 +165,9 @@ mod tests {
         let borders = Some(Borders { start: 5, end: 10 });
         assert_eq!(offset(Some(7), borders).lag_records(), Some(3));
         assert_eq!(offset(Some(12), borders).lag_records(), Some(0), "the topic was made anew");
-        assert_eq!(offset(Some(0), borders).lag_records(), Some(5), "five are there no more");
+        assert_eq!(offset(Some(2), borders).lag_records(), Some(5), "three are gone");
+        let emptied = Some(Borders { start: 30, end: 30 });
+        assert_eq!(offset(Some(0), emptied).lag_records(), Some(0), "all are gone");
         assert_eq!(offset(None, borders).lag_records(), None);
         assert_eq!(offset(Some(7), None).lag_records(), None);
     }

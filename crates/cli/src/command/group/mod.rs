@@ -8,12 +8,15 @@ mod list;
 mod seek;
 mod seek_plan;
 
+use std::collections::BTreeMap;
+
 use clap::Subcommand;
 use strandline_client::{Client, ClientError, Group as Described, PartitionOutcome};
 use strandline_model::config::nearest;
 use strandline_wire::ErrorCode;
 
 use super::OutputFormat;
+use super::quote::quoted;
 use super::target::Target;
 use crate::failure::{Exit, Failure};
 use crate::format::counted;
@@ -63,7 +66,7 @@ async fn explain_group(
     match error.code() {
         Some(ErrorCode::NON_EMPTY_GROUP) => match client.describe_group(id).await {
             Ok(group) => refuse_active(&group, "it can only be changed while it is empty"),
-            Err(_) => target.explain(error),
+            Err(_) => named(target.explain(error), id),
         },
         Some(ErrorCode::GROUP_ID_NOT_FOUND) => {
             // Only to make the error clearer: without the list there is no suggestion.
@@ -76,7 +79,7 @@ async fn explain_group(
                 None => unknown_group(id, known.iter().map(|group| group.id.as_str())),
             }
         }
-        _ => target.explain(error),
+        _ => named(target.explain(error), id),
     }
 }
 
@@ -119,25 +122,59 @@ fn host(host: &str) -> &str {
     host.strip_prefix('/').unwrap_or(host)
 }
 
-/// What partitions of a request came to, as failures with the group's name.
+/// What partitions of a request came to, as failures with the group's name: one for each topic and
+/// reason, however many partitions it is about.
 fn failures(target: &Target, group: &str, outcomes: Vec<PartitionOutcome>) -> Vec<Failure> {
-    let failed = outcomes.into_iter().filter_map(|outcome| outcome.result.err());
-    let explained = failed.map(|error| match error.code() {
-        Some(ErrorCode::GROUP_SUBSCRIBED_TO_TOPIC) => target
-            .explain(&error)
-            .hint(format!("members of {group} read this topic; stop them first")),
+    let mut by_reason: BTreeMap<(String, String), (Failure, Vec<i32>)> = BTreeMap::new();
+    for outcome in outcomes {
+        let Err(error) = outcome.result else { continue };
+        let failure = explain_partition(target, group, &error);
+        let same = by_reason.entry((outcome.topic, failure.code.to_owned()));
+        let (_, partitions) = same.or_insert_with(|| (failure, Vec::new()));
+        partitions.push(outcome.partition);
+    }
+    let told = by_reason.into_values().map(|(mut failure, partitions)| {
+        if let [_, others @ ..] = partitions.as_slice()
+            && !others.is_empty()
+        {
+            let others: Vec<String> = others.iter().map(ToString::to_string).collect();
+            failure.message += &format!("; the same for partitions {}", others.join(", "));
+        }
+        failure
+    });
+    told.collect()
+}
+
+fn explain_partition(target: &Target, group: &str, error: &ClientError) -> Failure {
+    let failure = named(target.explain(error), group);
+    match error.code() {
+        Some(ErrorCode::GROUP_SUBSCRIBED_TO_TOPIC) => subscribed(failure, group),
         // What the coordinator says to a stranger once the group has members.
         Some(
             ErrorCode::UNKNOWN_MEMBER_ID
             | ErrorCode::ILLEGAL_GENERATION
             | ErrorCode::REBALANCE_IN_PROGRESS
             | ErrorCode::STALE_MEMBER_EPOCH,
-        ) => target
-            .explain(&error)
-            .hint(format!("{group} has got members meanwhile; stop them and try again")),
-        _ => target.explain(&error),
-    });
-    explained.collect()
+        ) => failure.hint(format!("{group} has got members meanwhile; stop them and try again")),
+        _ => failure,
+    }
+}
+
+/// The same failure with the one way on that there is.
+fn subscribed(mut failure: Failure, group: &str) -> Failure {
+    let who = quoted(group);
+    failure.hints = vec![format!(
+        "members of {group} read this topic; stop them first   who: strandline group describe {who}"
+    )];
+    failure
+}
+
+/// The same failure with hints that can be typed as they are.
+fn named(mut failure: Failure, group: &str) -> Failure {
+    for hint in &mut failure.hints {
+        *hint = hint.replace(" GROUP", &format!(" {}", quoted(group)));
+    }
+    failure
 }
 
 #[cfg(test)]
@@ -172,6 +209,46 @@ mod tests {
              empty (NON_EMPTY_GROUP)\n  members: app-1@10.0.0.7, app-2@10.0.0.7, app-3@10.0.0.7, \
              2 more   stop them first"
         );
+    }
+
+    #[test]
+    fn partitions_with_the_same_trouble_are_told_of_once() {
+        use clap::Parser;
+
+        /// Flags without a command.
+        #[derive(Parser)]
+        struct Flags {
+            #[command(flatten)]
+            target: Target,
+        }
+        let target = Flags::parse_from(["test"]).target;
+        let outcome = |topic: &str, partition, code| PartitionOutcome {
+            topic: topic.to_owned(),
+            partition,
+            result: Err(ClientError::Broker {
+                subject: format!("{topic}-{partition} of my group"),
+                code,
+                message: None,
+            }),
+        };
+        let subscribed = ErrorCode::GROUP_SUBSCRIBED_TO_TOPIC;
+        let outcomes = vec![
+            outcome("orders", 0, subscribed),
+            outcome("orders", 1, subscribed),
+            outcome("clicks", 0, subscribed),
+            outcome("orders", 2, ErrorCode::NON_EMPTY_GROUP),
+            outcome("orders", 3, subscribed),
+        ];
+        let told: Vec<String> =
+            failures(&target, "my group", outcomes).iter().map(ToString::to_string).collect();
+        assert_eq!(told.len(), 3, "{told:#?}");
+        assert_eq!(
+            told[1],
+            "error: orders-0 of my group: GROUP_SUBSCRIBED_TO_TOPIC; the same for partitions 1, \
+             3\n  members of my group read this topic; stop them first   who: strandline group \
+             describe 'my group'"
+        );
+        assert!(told[2].contains("strandline group describe 'my group'   stop"), "{}", told[2]);
     }
 
     #[test]

@@ -1,16 +1,17 @@
 //! `strandline group seek`: moves what a group reads next.
 //!
-//! Everything is looked up and shown before anything is changed, and nothing is changed without a
-//! word of consent.
+//! Everything is looked up before anything is changed, for all groups: when that fails for one
+//! partition, nothing is. Nothing is changed without a word of consent, and what is told then is
+//! what was committed.
 
 use clap::Args;
-use clap::builder::NonEmptyStringValueParser;
-use strandline_client::{Client, CommittedOffset};
+use strandline_client::{Client, CommittedOffset, PartitionOutcome};
 use strandline_model::OffsetPoint;
 use strandline_wire::ErrorCode;
 
 use super::seek_plan::{Aim, Move, moves, partitions};
 use super::{explain_group, failures, refuse_active, unknown_group};
+use crate::command::names::{Names, name};
 use crate::command::place::{TopicPartitions, point};
 use crate::command::target::Target;
 use crate::command::{OutputFormat, finish};
@@ -19,19 +20,23 @@ use crate::failure::Failure;
 use crate::format::counted;
 use crate::table::{Align, Table};
 
-/// Moves what a group reads next. Shows what would happen, and does it with --yes.
+/// Moves what groups read next. Shows what would happen, and does it with --yes.
+///
+/// With -t or --like a group need not be there yet. When one partition can't be looked up, nothing
+/// is moved.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  strandline group seek billing --to start\n  strandline group seek \
                   billing --to @-1h -t orders --yes\n  strandline group seek billing --by -100 -t \
-                  orders:0,2 --yes\n  strandline group seek billing-copy --like billing --yes"
+                  orders:0,2 --yes\n  strandline group seek billing-copy --like billing --yes\n  strandline group \
+                  seek -r 'test-.*' --to end --dry-run"
 )]
 #[group(skip)]
 #[command(group = clap::ArgGroup::new("aim").required(true).args(["to", "by", "like"]))]
 pub(crate) struct Seek {
-    /// The group. With -t or --like it may be one that is not there yet.
-    #[arg(value_name = "GROUP", value_parser = NonEmptyStringValueParser::new())]
-    name: String,
+    // With -t or --like a group need not be there yet.
+    #[command(flatten)]
+    names: Names,
     /// Where to: start, end, 47, +2 (after the start), -3 (before the end), @2026-01-15, @-1h.
     #[arg(long, value_name = "PLACE", value_parser = point, allow_hyphen_values = true)]
     to: Option<OffsetPoint>,
@@ -39,7 +44,7 @@ pub(crate) struct Seek {
     #[arg(long, value_name = "COUNT", allow_hyphen_values = true)]
     by: Option<i64>,
     /// Where another group is.
-    #[arg(long, value_name = "GROUP")]
+    #[arg(long, value_name = "GROUP", value_parser = name)]
     like: Option<String>,
     /// Only these topics or partitions: orders, orders:0,2.
     #[arg(short, long = "topic", value_name = "TOPIC[:PARTITIONS]")]
@@ -55,40 +60,72 @@ pub(crate) struct Seek {
     pub(super) format: OutputFormat,
 }
 
+/// What happens to a group.
+struct Plan {
+    group: String,
+    moves: Vec<Move>,
+}
+
 impl Seek {
     pub(super) async fn run(self, target: &Target) -> Result<(), Failure> {
         let mut client = target.connect().await?;
-        let committed = self.committed(target, &mut client).await?;
+        let names = self.names.groups(target, &mut client).await?;
         let aim = self.aim(target, &mut client).await?;
-        let partitions = partitions(&mut client, &committed, &aim, &self.topics).await;
-        let partitions = match partitions {
-            Ok(partitions) => partitions,
-            Err(error) => return Err(self.explain_topics(target, &mut client, &error).await),
-        };
-        if partitions.is_empty() {
-            return Err(Failure::usage(format!(
-                "group \"{}\" has committed nothing there",
-                self.name
-            ))
-            .hint("name the topics that it is to read: -t TOPIC"));
-        }
-        let mut moves = moves(&mut client, &committed, partitions, &aim).await;
-        let mut failed: Vec<Failure> = Vec::new();
-        for one in &moves {
-            if let Err(error) = &one.after {
-                failed.push(target.explain(error));
+        let mut failed = Vec::new();
+        let mut plans = Vec::new();
+        for group in names {
+            match self.plan(target, &mut client, &group, &aim).await {
+                Ok(moves) => plans.push(Plan { group, moves }),
+                Err(failure) => failed.push(failure),
             }
         }
-        moves.retain(|one| one.after.is_ok());
-        if self.yes {
-            failed.extend(self.commit(target, &mut client, &moves).await?);
+        if plans.is_empty() && failed.len() == 1 {
+            // With its own exit code.
+            return failed.pop().map_or(Ok(()), Err);
         }
-        self.show(&moves);
-        if failed.is_empty() && !self.yes && !self.dry_run && moves.iter().any(Move::changes) {
+        for plan in &mut plans {
+            failed.extend(take_unknown(target, &mut plan.moves));
+        }
+        failed.dedup();
+        let does = self.yes && failed.is_empty();
+        if does {
+            for plan in &mut plans {
+                failed.extend(commit(target, &mut client, plan).await);
+            }
+        } else if self.yes
+            && let Some(last) = failed.last_mut()
+        {
+            last.hints.push("nothing was changed".to_owned());
+        }
+        self.show(&plans, does);
+        let changes = plans.iter().flat_map(|plan| &plan.moves).any(Move::changes);
+        if failed.is_empty() && !self.yes && !self.dry_run && changes {
             return Err(Failure::usage("nothing was changed: this needs a confirmation")
                 .hint("the same again with --yes does it, with --dry-run only shows it"));
         }
         finish(failed, self.format)
+    }
+
+    /// Where a group's partitions go.
+    async fn plan(
+        &self,
+        target: &Target,
+        client: &mut Client,
+        group: &str,
+        aim: &Aim,
+    ) -> Result<Vec<Move>, Failure> {
+        let committed = self.committed(target, client, group).await?;
+        let partitions = match partitions(client, &committed, aim, &self.topics).await {
+            Ok(partitions) => partitions,
+            Err(error) => return Err(self.explain_topics(target, client, &error).await),
+        };
+        if partitions.is_empty() {
+            let message = format!("group \"{group}\" has committed nothing there");
+            return Err(
+                Failure::usage(message).hint("name the topics that it is to read: -t TOPIC")
+            );
+        }
+        Ok(moves(client, &committed, partitions, aim).await)
     }
 
     /// What the group committed. Refuses a group with members: they would not notice the change,
@@ -97,26 +134,28 @@ impl Seek {
         &self,
         target: &Target,
         client: &mut Client,
+        group: &str,
     ) -> Result<Vec<CommittedOffset>, Failure> {
-        match client.describe_group(&self.name).await {
-            Ok(group) if group.is_active() => {
-                return Err(refuse_active(&group, "offsets can only be moved while it is empty"));
+        match client.describe_group(group).await {
+            Ok(described) if described.is_active() => {
+                let why = "offsets can only be moved while it is empty";
+                return Err(refuse_active(&described, why));
             }
             Ok(_) => {}
             Err(error) if error.code() == Some(ErrorCode::GROUP_ID_NOT_FOUND) => {
                 let listed = client.list_groups().await.map_err(|error| target.explain(&error))?;
-                if listed.iter().any(|group| group.id == self.name) {
-                    return Err(explain_group(target, client, &self.name, &error).await);
+                if listed.iter().any(|known| known.id == group) {
+                    return Err(explain_group(target, client, group, &error).await);
                 }
                 if self.topics.is_empty() && self.like.is_none() {
-                    let known = listed.iter().map(|group| group.id.as_str());
-                    return Err(unknown_group(&self.name, known)
+                    let known = listed.iter().map(|known| known.id.as_str());
+                    return Err(unknown_group(group, known)
                         .hint("to make it, name the topics that it is to read: -t TOPIC"));
                 }
             }
             Err(error) => return Err(target.explain(&error)),
         }
-        client.committed(&self.name).await.map_err(|error| target.explain(&error))
+        client.committed(group).await.map_err(|error| target.explain(&error))
     }
 
     async fn aim(&self, target: &Target, client: &mut Client) -> Result<Aim, Failure> {
@@ -153,30 +192,8 @@ impl Seek {
         target.explain(error)
     }
 
-    async fn commit(
-        &self,
-        target: &Target,
-        client: &mut Client,
-        moves: &[Move],
-    ) -> Result<Vec<Failure>, Failure> {
-        let changed = moves.iter().filter(|one| one.changes());
-        let offsets: Vec<(String, i32, i64)> = changed
-            .filter_map(|one| {
-                let after = one.after.as_ref().ok()?;
-                Some((one.topic.clone(), one.partition, *after))
-            })
-            .collect();
-        if offsets.is_empty() {
-            return Ok(Vec::new());
-        }
-        match client.commit_offsets(&self.name, &offsets).await {
-            Ok(outcomes) => Ok(failures(target, &self.name, outcomes)),
-            Err(error) => Err(explain_group(target, client, &self.name, &error).await),
-        }
-    }
-
-    fn show(&self, moves: &[Move]) {
-        for one in moves {
+    fn show(&self, plans: &[Plan], does: bool) {
+        for one in plans.iter().flat_map(|plan| &plan.moves) {
             if let (Some(wished), Ok(after)) = (one.wished, &one.after) {
                 console::say(&format!(
                     "warning: {}-{} has no offset {wished}; the nearest is {after}",
@@ -186,79 +203,166 @@ impl Seek {
         }
         match self.format {
             OutputFormat::Text => {
-                console::data(table(moves).render().as_bytes());
-                let (again, skipped) = sums(moves);
-                console::say(&format!(
-                    "{}: {} read {} again and skip {}",
-                    self.name,
-                    if self.yes { "will" } else { "would" },
-                    counted(again, "record"),
-                    counted(skipped, "record")
-                ));
+                console::data(table(plans, does).render().as_bytes());
+                for plan in plans {
+                    console::say(&summary(plan, does));
+                }
             }
             OutputFormat::Json => {
-                let moves: Vec<_> = moves.iter().map(|one| json(one, self.yes)).collect();
-                console::line(&serde_json::Value::from(moves).to_string());
+                let one = |plan: &Plan| {
+                    let moves = plan.moves.iter().map(|one| json(&plan.group, one, does));
+                    moves.collect::<Vec<_>>()
+                };
+                let all: Vec<_> = plans.iter().flat_map(one).collect();
+                console::line(&serde_json::Value::from(all).to_string());
             }
         }
     }
 }
 
-/// Offsets that are gone back over, and offsets that are jumped.
-fn sums(moves: &[Move]) -> (u64, u64) {
-    let (mut again, mut skipped) = (0_u64, 0_u64);
-    for one in moves {
-        if let (Some(before), Ok(after)) = (one.before, &one.after) {
-            again = again.saturating_add_signed((before - after).max(0));
-            skipped = skipped.saturating_add_signed((after - before).max(0));
-        }
-    }
-    (again, skipped)
+/// Takes out what could not be looked up, as failures.
+fn take_unknown(target: &Target, moves: &mut Vec<Move>) -> Vec<Failure> {
+    let errors = moves.iter().filter_map(|one| one.after.as_ref().err());
+    let failed = errors.map(|error| target.explain(error)).collect();
+    moves.retain(|one| one.after.is_ok());
+    failed
 }
 
-fn table(moves: &[Move]) -> Table {
+/// Commits what changes, and notes what was taken.
+async fn commit(target: &Target, client: &mut Client, plan: &mut Plan) -> Vec<Failure> {
+    let changed = plan.moves.iter().filter(|one| one.changes());
+    let offsets: Vec<(String, i32, i64)> = changed
+        .filter_map(|one| {
+            let after = one.after.as_ref().ok()?;
+            Some((one.topic.clone(), one.partition, *after))
+        })
+        .collect();
+    if offsets.is_empty() {
+        return Vec::new();
+    }
+    match client.commit_offsets(&plan.group, &offsets).await {
+        Ok(outcomes) => {
+            note(&mut plan.moves, &outcomes);
+            failures(target, &plan.group, outcomes)
+        }
+        Err(error) => vec![explain_group(target, client, &plan.group, &error).await],
+    }
+}
+
+/// Marks the moves that the coordinator took. What it does not speak of, it did not take.
+fn note(moves: &mut [Move], outcomes: &[PartitionOutcome]) {
+    for outcome in outcomes.iter().filter(|outcome| outcome.result.is_ok()) {
+        let is_it =
+            |one: &&mut Move| one.topic == outcome.topic && one.partition == outcome.partition;
+        if let Some(one) = moves.iter_mut().find(is_it) {
+            one.done = true;
+        }
+    }
+}
+
+/// Where a partition is after all, or would be: what was to be done and was not is where it was.
+fn now(one: &Move, does: bool) -> Option<i64> {
+    let stays = does && one.changes() && !one.done;
+    if stays { one.before } else { one.after.as_ref().ok().copied() }
+}
+
+fn summary(plan: &Plan, does: bool) -> String {
+    let moves = plan.moves.iter().filter(|one| !does || one.done);
+    let (again, skipped) = moves.map(Move::passes).fold((0_u64, 0_u64), |sum, one| {
+        (sum.0.saturating_add(one.0), sum.1.saturating_add(one.1))
+    });
+    let (again, skipped) = (counted(again, "record"), counted(skipped, "record"));
+    if does {
+        format!("{}: reads {again} again and skips {skipped}", plan.group)
+    } else {
+        format!("{}: would read {again} again and skip {skipped}", plan.group)
+    }
+}
+
+fn table(plans: &[Plan], does: bool) -> Table {
     let mut table = Table::new(&[
+        ("GROUP", Align::Left),
         ("TOPIC", Align::Left),
         ("PARTITION", Align::Right),
         ("CURRENT-OFFSET", Align::Right),
         ("NEW-OFFSET", Align::Right),
     ]);
-    for one in moves {
-        table.row([
-            one.topic.clone(),
-            one.partition.to_string(),
-            one.before.map(|before| before.to_string()).unwrap_or_default(),
-            one.after.as_ref().map(ToString::to_string).unwrap_or_default(),
-        ]);
+    let number = |offset: Option<i64>| offset.map(|offset| offset.to_string()).unwrap_or_default();
+    for plan in plans {
+        for one in &plan.moves {
+            table.row([
+                plan.group.clone(),
+                one.topic.clone(),
+                one.partition.to_string(),
+                number(one.before),
+                number(now(one, does)),
+            ]);
+        }
     }
     table
 }
 
-fn json(one: &Move, done: bool) -> serde_json::Value {
+fn json(group: &str, one: &Move, does: bool) -> serde_json::Value {
     serde_json::json!({
+        "group": group,
         "topic": one.topic,
         "partition": one.partition,
         "current_offset": one.before,
-        "new_offset": one.after.as_ref().ok(),
-        "moved": done && one.changes(),
+        "new_offset": now(one, does),
+        "moved": one.done,
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use strandline_client::ClientError;
 
-    #[test]
-    fn sums_count_what_is_read_again_and_what_is_skipped() {
-        let one = |before, after| Move {
+    use super::*;
+    use crate::command::place::Borders;
+
+    fn one(partition: i32, before: Option<i64>, after: i64) -> Move {
+        Move {
             topic: "t".to_owned(),
-            partition: 0,
+            partition,
             before,
             after: Ok(after),
             wished: None,
+            borders: Some(Borders { start: 4, end: 20 }),
+            done: false,
+        }
+    }
+
+    #[test]
+    fn sums_count_what_is_read_again_and_what_is_skipped() {
+        let moves = vec![
+            one(0, Some(10), 4),
+            one(1, Some(5), 9),
+            one(2, None, 14),
+            one(3, Some(7), 7),
+            one(4, Some(0), 6),   // four are gone
+            one(5, Some(99), 18), // it never read beyond the end
+        ];
+        assert_eq!(moves.iter().filter(|one| one.changes()).count(), 5);
+        let plan = Plan { group: "g".to_owned(), moves };
+        assert_eq!(summary(&plan, false), "g: would read 8 records again and skip 6 records");
+        assert_eq!(summary(&plan, true), "g: reads 0 records again and skips 0 records");
+    }
+
+    #[test]
+    fn what_the_coordinator_did_not_take_is_told_as_it_was() {
+        let mut moves = vec![one(0, Some(10), 4), one(1, Some(5), 9), one(2, Some(7), 7)];
+        let outcome =
+            |partition, result| PartitionOutcome { topic: "t".to_owned(), partition, result };
+        let refused = ClientError::Broker {
+            subject: "t-1".to_owned(),
+            code: ErrorCode::UNKNOWN_MEMBER_ID,
+            message: None,
         };
-        let moves = [one(Some(10), 4), one(Some(5), 9), one(None, 3), one(Some(7), 7)];
-        assert_eq!(sums(&moves), (6, 4));
-        assert_eq!(moves.iter().filter(|one| one.changes()).count(), 3);
+        note(&mut moves, &[outcome(0, Ok(())), outcome(1, Err(refused))]);
+        let told: Vec<_> = moves.iter().map(|one| (now(one, true), one.done)).collect();
+        assert_eq!(told, [(Some(4), true), (Some(5), false), (Some(7), false)]);
+        assert_eq!(now(&moves[1], false), Some(9), "the plan");
+        let plan = Plan { group: "g".to_owned(), moves };
+        assert_eq!(summary(&plan, true), "g: reads 6 records again and skips 0 records");
     }
 }

@@ -30,12 +30,29 @@ pub(super) struct Move {
     pub(super) after: Result<i64, ClientError>,
     /// The wish, when it lay outside the partition.
     pub(super) wished: Option<i64>,
+    /// The partition's borders, where they are known.
+    pub(super) borders: Option<Borders>,
+    /// Whether it was committed.
+    pub(super) done: bool,
 }
 
 impl Move {
     /// Whether anything changes.
     pub(super) fn changes(&self) -> bool {
         self.after.as_ref().is_ok_and(|after| Some(*after) != self.before)
+    }
+
+    /// Records that are read again, and records that are not read: what was removed is neither.
+    pub(super) fn passes(&self) -> (u64, u64) {
+        let (Some(before), Some(borders), Ok(after)) = (self.before, self.borders, &self.after)
+        else {
+            return (0, 0);
+        };
+        let further = after - borders.clamp(before);
+        (
+            0_u64.saturating_add_signed((-further).max(0)),
+            0_u64.saturating_add_signed(further.max(0)),
+        )
     }
 }
 
@@ -115,6 +132,8 @@ pub(super) async fn moves(
                 partition: place.1,
                 after: Err(error),
                 wished: None,
+                borders: None,
+                done: false,
             }),
         }
     }
@@ -138,6 +157,8 @@ pub(super) async fn moves(
             partition: place.1,
             after: inside.map(|(_, inside)| inside),
             wished,
+            borders: Some(borders),
+            done: false,
         });
     }
     moves.sort_by(|a, b| (&a.topic, a.partition).cmp(&(&b.topic, b.partition)));

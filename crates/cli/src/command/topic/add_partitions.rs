@@ -6,26 +6,28 @@ use clap::Args;
 use strandline_client::Client;
 
 use super::readers::{Reader, Readers, readers};
+use crate::command::names::Names;
+use crate::command::quote::quoted;
 use crate::command::target::{Target, unknown_topic};
 use crate::command::{OutputFormat, finish};
 use crate::console;
 use crate::failure::Failure;
 use crate::format::counted;
 
-/// Gives a topic more partitions. They can't be taken away again, and keys move to other partitions.
+/// Gives topics more partitions. They can't be taken away again, and keys move to other partitions.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  strandline topic add-partitions orders -p 12\n  strandline topic \
-                  add-partitions orders -p +3 --groups-from-start\n\nA group that begins where \
+                  add-partitions orders -p +3 --groups-from-start\n  strandline topic add-partitions -r \
+                  'orders-.*' -p 12 --dry-run\n\nA group that begins where \
                   partitions end (auto.offset.reset=latest) skips what comes into new ones before \
                   it notices them. Stop it, add the partitions with --groups-from-start, and start \
                   it again: then it reads them whole."
 )]
 pub(crate) struct AddPartitions {
-    /// The topic.
-    #[arg(value_name = "NAME")]
-    name: String,
-    /// How many partitions it has afterwards; +3 adds three.
+    #[command(flatten)]
+    names: Names,
+    /// How many partitions each has afterwards; +3 adds three.
     #[arg(short, long, value_name = "N")]
     partitions: Count,
     /// Has groups of the topic that are without members read the new partitions from their start.
@@ -65,43 +67,75 @@ impl FromStr for Count {
     }
 }
 
+/// A topic that grew, or would.
+struct Grown {
+    topic: String,
+    before: i32,
+    total: i32,
+    readers: Readers,
+}
+
 impl AddPartitions {
     pub(super) async fn run(self, target: &Target) -> Result<(), Failure> {
         let mut client = target.connect().await?;
+        let names = self.names.topics(target, &mut client).await?;
         let cluster = client.cluster(None).await.map_err(|error| target.explain(&error))?;
-        let Some(topic) = cluster.topics.iter().find(|topic| topic.name == self.name) else {
-            let known = cluster.topics.iter().map(|topic| topic.name.as_str());
-            return Err(unknown_topic(&self.name, known));
-        };
-        let before = i32::try_from(topic.partitions.len()).unwrap_or(i32::MAX);
+        let mut failures = Vec::new();
+        let mut all = Vec::new();
+        for name in &names {
+            let Some(topic) = cluster.topics.iter().find(|topic| topic.name == *name) else {
+                let known = cluster.topics.iter().map(|topic| topic.name.as_str());
+                failures.push(unknown_topic(name, known));
+                continue;
+            };
+            let before = i32::try_from(topic.partitions.len()).unwrap_or(i32::MAX);
+            match self.grow(target, &mut client, name, before).await {
+                Ok((grown, failed)) => {
+                    all.push(grown);
+                    failures.extend(failed);
+                }
+                Err(failure) => failures.push(failure),
+            }
+        }
+        self.show(&all);
+        finish(failures, self.format)
+    }
+
+    /// Grows one topic. What went wrong with the groups that read it comes beside.
+    async fn grow(
+        &self,
+        target: &Target,
+        client: &mut Client,
+        topic: &str,
+        before: i32,
+    ) -> Result<(Grown, Vec<Failure>), Failure> {
         let total = match self.partitions {
             Count::Total(total) => total,
             Count::More(more) => before.saturating_add(more),
         };
         // Before anything changes: a group that comes later finds all partitions.
-        let mut readers = readers(&mut client, &self.name).await;
-        if let Err(error) = client.create_partitions(&self.name, total, self.dry_run).await {
-            return Err(target.explain(&error));
-        }
+        let mut readers = readers(client, topic).await;
+        let created = client.create_partitions(topic, total, self.dry_run).await;
+        created.map_err(|error| target.explain(&error))?;
         let mut failures = Vec::new();
         if self.groups_from_start && !self.dry_run {
-            let added: Vec<_> =
-                (before..total).map(|index| (self.name.clone(), index, 0)).collect();
-            failures = begin_at_start(target, &mut client, &mut readers.found, &added).await;
+            let added: Vec<_> = (before..total).map(|index| (topic.to_owned(), index, 0)).collect();
+            failures = begin_at_start(target, client, &mut readers.found, &added).await;
         }
-        self.show(before, total, &readers);
-        finish(failures, self.format)
+        Ok((Grown { topic: topic.to_owned(), before, total, readers }, failures))
     }
 
-    fn show(&self, before: i32, total: i32, readers: &Readers) {
-        for warning in warnings(&self.name, readers) {
+    fn show(&self, all: &[Grown]) {
+        for warning in all.iter().flat_map(|one| warnings(&one.topic, &one.readers)) {
             console::say(&warning);
         }
         match self.format {
             OutputFormat::Text => {
-                let partitions = counted(u64::from(total.unsigned_abs()), "partition");
-                let has = if self.dry_run { "would have" } else { "has" };
-                console::say(&format!("{} {has} {partitions}, {before} before", self.name));
+                for Grown { topic, before, total, .. } in all {
+                    let partitions = counted(u64::from(total.unsigned_abs()), "partition");
+                    let has = if self.dry_run { "would have" } else { "has" };
+                    console::say(&format!("{topic} {has} {partitions}, {before} before"));
+                }
             }
             OutputFormat::Json => {
                 let group = |reader: &Reader| {
@@ -111,14 +145,17 @@ impl AddPartitions {
                         "from_start": reader.from_start,
                     })
                 };
-                let object = serde_json::json!({
-                    "name": self.name,
-                    "partitions_before": before,
-                    "partitions": total,
-                    "changed": !self.dry_run,
-                    "groups": readers.found.iter().map(group).collect::<Vec<_>>(),
-                });
-                console::line(&object.to_string());
+                let object = |one: &Grown| {
+                    serde_json::json!({
+                        "name": one.topic,
+                        "partitions_before": one.before,
+                        "partitions": one.total,
+                        "changed": !self.dry_run,
+                        "groups": one.readers.found.iter().map(group).collect::<Vec<_>>(),
+                    })
+                };
+                let all: Vec<_> = all.iter().map(object).collect();
+                console::line(&serde_json::Value::from(all).to_string());
             }
         }
     }
@@ -162,10 +199,11 @@ fn warnings(topic: &str, readers: &Readers) -> Vec<String> {
             "warning: {} {} {topic}: {}{others}\n  one that begins where partitions end \
              (auto.offset.reset=latest) skips what comes into the new ones before it notices them\n  \
              stop it before, and use --groups-from-start; or later: strandline group seek GROUP -t \
-             {topic}:PARTITIONS --to start",
+             {}:PARTITIONS --to start",
             counted(at_risk.len() as u64, "group"),
             if at_risk.len() == 1 { "reads" } else { "read" },
             named.join(", "),
+            quoted(topic),
         ));
     }
     if let Some(unknown) = &readers.unknown {

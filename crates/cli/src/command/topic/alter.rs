@@ -13,7 +13,9 @@ use crate::failure::Failure;
 
 /// Changes configs of topics.
 #[derive(Debug, Args)]
+#[group(skip)]
 #[command(
+    group = clap::ArgGroup::new("change").required(true).multiple(true).args(["configs", "deleted"]),
     after_help = "Examples:\n  strandline topic alter orders -c retention.ms=1d\n  strandline topic \
                   alter orders clicks --delete-config segment.bytes --dry-run"
 )]
@@ -21,7 +23,7 @@ pub(crate) struct Alter {
     #[command(flatten)]
     names: Names,
     /// A topic config; sizes and durations may carry units (128MiB, 7d).
-    #[arg(short = 'c', value_name = "KEY=VALUE", required_unless_present = "deleted")]
+    #[arg(short = 'c', value_name = "KEY=VALUE")]
     configs: Vec<String>,
     /// A config that goes back to the broker's default.
     #[arg(id = "deleted", long = "delete-config", value_name = "KEY")]

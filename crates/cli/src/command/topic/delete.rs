@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::Value;
+use strandline_client::Client;
 use strandline_model::TopicId;
 use strandline_wire::ErrorCode;
 use tokio::time::timeout;
@@ -23,11 +24,14 @@ const ASK_TIME_MAX: Duration = Duration::from_secs(1);
 #[derive(Debug, Args)]
 #[command(
     visible_alias = "rm",
-    after_help = "Examples:\n  strandline topic delete orders --yes\n  strandline topic delete -r 'test-.*'"
+    after_help = "Examples:\n  strandline topic delete orders --yes\n  strandline topic delete -r 'test-.*' --dry-run"
 )]
 pub(crate) struct Delete {
     #[command(flatten)]
     names: Names,
+    /// Only shows what would be deleted.
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
     /// Confirms.
     #[arg(short, long)]
     yes: bool,
@@ -41,15 +45,19 @@ pub(crate) struct Delete {
 
 impl Delete {
     pub(super) async fn run(self, target: &Target) -> Result<(), Failure> {
-        if !self.yes
-            && let Some(names) = self.names.plain()
-        {
+        let unconfirmed =
+            |names: &[String]| self.names.unconfirmed("deleting", "strandline topic delete", names);
+        let asks = !self.yes && !self.dry_run;
+        if asks && let Some(names) = self.names.plain() {
             return Err(unconfirmed(names));
         }
         let mut client = target.connect().await?;
         let names = self.names.topics(target, &mut client).await?;
-        if !self.yes {
+        if asks {
             return Err(unconfirmed(&names));
+        }
+        if self.dry_run {
+            return self.try_out(target, &mut client, &names).await;
         }
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let outcomes = client.delete_topics(&names).await;
@@ -85,6 +93,39 @@ impl Delete {
         }
         finish(failures, self.format)
     }
+
+    /// Tells what would be deleted.
+    async fn try_out(
+        &self,
+        target: &Target,
+        client: &mut Client,
+        names: &[String],
+    ) -> Result<(), Failure> {
+        let cluster = client.cluster(None).await.map_err(|error| target.explain(&error))?;
+        let mut failures = Vec::new();
+        let mut found = Vec::new();
+        for name in names {
+            match cluster.topics.iter().find(|topic| topic.name == *name) {
+                Some(topic) => {
+                    let id = (topic.id != TopicId::ZERO).then(|| topic.id.to_string());
+                    found.push(serde_json::json!({ "name": name, "deleted": false, "id": id }));
+                    if self.format == OutputFormat::Text {
+                        let partitions = counted(topic.partitions.len() as u64, "partition");
+                        console::say(&format!("would delete {name} ({partitions})"));
+                    }
+                }
+                None if self.if_exists => {}
+                None => {
+                    let known = cluster.topics.iter().map(|topic| topic.name.as_str());
+                    failures.push(unknown_topic(name, known));
+                }
+            }
+        }
+        if self.format == OutputFormat::Json {
+            console::line(&Value::from(found).to_string());
+        }
+        finish(failures, self.format)
+    }
 }
 
 /// Tells what was deleted. A Strandline broker is asked how long there is a way back; what is no such
@@ -110,12 +151,6 @@ fn line(name: &str, id: TopicId, pending: Option<&Value>) -> String {
     let bytes = counted(pending["bytes"].as_u64().unwrap_or(0), "byte");
     let after = between(&pending["deleted_at"], &pending["grace_until"]).unwrap_or_default();
     format!("{text}; {bytes} go after {after} (undo: strandline topic undelete {id})")
-}
-
-fn unconfirmed(names: &[String]) -> Failure {
-    let names = names.join(" ");
-    Failure::usage(format!("deleting {names} needs a confirmation"))
-        .hint(format!("strandline topic delete {names} --yes"))
 }
 
 #[cfg(test)]
