@@ -72,11 +72,16 @@ pub(crate) struct WalkEnd {
 }
 
 impl Journal {
-    /// Opens all files and reads their headers.
+    /// Opens all files and reads their headers. A folder that is not there holds none: its name may be
+    /// lost while the first snapshot's, made after it, is kept.
     pub(crate) fn open(disk: &dyn Disk) -> Result<Self, ReadFailure> {
         let mut journal =
             Self { files: BTreeMap::new(), headless: Vec::new(), abandoned: BTreeMap::new() };
-        for entry in disk.list(Path::new(FOLDER))? {
+        let entries = match disk.list(Path::new(FOLDER)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            listed => listed?,
+        };
+        for entry in entries {
             let Some(slot) = Slot::from_name(&entry.name) else { continue };
             let file = disk.open(&slot.path(), OpenMode::Existing)?;
             let mut block = vec![0; BLOCK];

@@ -8,7 +8,7 @@ use strandline_storage::testkit::{TestBatch, partition, settings};
 use strandline_storage::{LogSettings, LogStore, MetaBatch, MetaStore, Table};
 
 use super::Running;
-use crate::disk::{Crash, Disk, OpenMode, ReadOnlyDisk, RealDisk, TestDisk};
+use crate::disk::{Crash, Disk, OpenMode, Operation, ReadOnlyDisk, RealDisk, Replay, TestDisk};
 use crate::{FileEngine, FileEngineConfig, Inspection, OpenError, Severity};
 
 /// Two logs with some segments, of which some batches are in the journal only, and one row.
@@ -58,6 +58,23 @@ fn files(disk: &TestDisk, index: u32, extension: &str) -> Vec<PathBuf> {
         path.starts_with(&folder) && path.extension().is_some_and(|kind| kind == extension)
     });
     paths
+}
+
+/// The names of one folder reach the medium in any order: of a first start whose power is cut between the
+/// snapshot's rename and the sync of the folder, the snapshot may be there without the journal's folder.
+#[tokio::test]
+async fn a_snapshot_without_the_journals_folder_is_whole() {
+    let disk = Running::on(&TestDisk::new()).close().await;
+    let mut replay = Replay::of(&disk);
+    while !matches!(replay.step().expect("a snapshot is renamed"), Operation::Rename { .. }) {}
+    let images = (0..64).map(|seed| replay.after(Crash::Torn(seed)));
+    let (snapshot, journal) = (Path::new("snapshot"), Path::new("journal"));
+    let holds = |disk: &TestDisk, path| disk.open(path, OpenMode::Existing).is_ok();
+    let image = images.into_iter().find(|it| holds(it, snapshot) && it.list(journal).is_err());
+    let image = image.expect("one of them lost one name and kept the other");
+    assert_eq!(inspect(&image).list().unwrap().len(), 0);
+    let subject = Running::on(&image).open(0).await;
+    assert_eq!(subject.append_some(3).await.len(), 3);
 }
 
 #[tokio::test]
