@@ -1,7 +1,6 @@
 //! The engine: what its parts share, how it starts and how it stops.
 
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
@@ -11,7 +10,8 @@ use strandline_storage::{ErrorKind, StorageError};
 use crate::checkpoint::Checkpoints;
 use crate::commit::Committer;
 use crate::config::FileEngineConfig;
-use crate::disk::{Disk, DiskLock, OpenMode};
+use crate::disk::Disk;
+use crate::folder_lock;
 use crate::journal::files::JournalFiles;
 use crate::journal::writer::{FileSizes, Writer};
 use crate::queue::{Queue, StopMark};
@@ -24,9 +24,6 @@ use crate::space::SpaceGauge;
 use crate::store::Ending;
 use crate::sweeper::{self, Sweeper};
 use crate::unsound::Unsound;
-
-/// The file that carries the process id of whoever has the folder locked.
-const LOCK_FILE: &str = "lock";
 
 /// Commit logs and rows in one folder. See the [crate](crate).
 pub struct FileEngine {
@@ -71,7 +68,7 @@ impl FileEngine {
         disk: Arc<dyn Disk>,
         config: FileEngineConfig,
     ) -> Result<(Arc<Self>, RecoveryReport), OpenError> {
-        let lock = Arc::new(take_lock(&*disk)?);
+        let lock = Arc::new(folder_lock::take_with_name(&*disk)?);
         let segments = SegmentStore::new(Arc::clone(&disk), config.segment_options());
         let recovered = recovery::recover(&disk, &segments, config.reserve)?;
         for DamagedLog { id, reason, rescued } in &recovered.report.damaged {
@@ -220,27 +217,4 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
         .name(format!("strandline-{name}"))
         .spawn(work)
         .map_err(|source| OpenError::Io { what: "start thread", source })
-}
-
-fn take_lock(disk: &dyn Disk) -> Result<DiskLock, OpenError> {
-    let failed = |source| OpenError::Io { what: "lock folder", source };
-    let path = Path::new(LOCK_FILE);
-    match disk.lock() {
-        Ok(lock) => {
-            let file = disk.open(path, OpenMode::Either).map_err(failed)?;
-            let text = format!("{}\n", std::process::id());
-            let written = file.set_len(0).and_then(|()| file.write_at(0, &[text.as_bytes()]));
-            match written {
-                // For people only: a full disk is no reason not to start.
-                Err(error) if error.kind() != std::io::ErrorKind::StorageFull => Err(failed(error)),
-                _ => Ok(lock),
-            }
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-            let file = disk.open(path, OpenMode::Existing).ok();
-            let process = file.and_then(|file| recovery::holder(&*file));
-            Err(OpenError::InUse { process })
-        }
-        Err(error) => Err(failed(error)),
-    }
 }

@@ -26,13 +26,12 @@ impl ClosedLogs for Shared {
             let rows = self.rows.read();
             // One that is removed goes whole; of one that is damaged or in quarantine nothing goes; and
             // one without a row is not known here.
-            let is_sound = rows.damage(id).is_none()
-                && rows.quarantined(id).is_none()
-                && rows.reads_all_segments(id);
+            let is_sound = rows.damage(id).is_none() && rows.quarantined(id).is_none();
             if rows.is_removed(id) || !is_sound || !rows.has_log(id) {
                 return Ok(Swept::Done);
             }
-            (rows.segments(id), rows.end(id))
+            let Some(facts) = rows.all_segments(id) else { return Ok(Swept::Done) };
+            (facts, rows.end(id))
         };
         match self.segments.remove_leftovers(id, &facts, end, budget)? {
             Removal::Done => Ok(Swept::Done),

@@ -22,6 +22,7 @@ mod commit;
 mod config;
 pub mod disk;
 mod engine;
+mod folder_lock;
 mod journal;
 mod leftovers;
 mod live;

@@ -125,12 +125,13 @@ impl Rows {
             .collect()
     }
 
-    /// Whether every row of a segment of this log can be read: only then may the files that the rows do not
+    /// The segments of a log of which every row can be read: only then may the files that the rows do not
     /// name be called leftovers.
-    pub(crate) fn reads_all_segments(&self, id: PartitionId) -> bool {
+    pub(crate) fn all_segments(&self, id: PartitionId) -> Option<Vec<SegmentFacts>> {
         let prefix = tables::partition_key(id);
         self.range(tables::SEGMENTS, None, &prefix)
-            .all(|(key, value)| tables::parse_segment(key, value).is_some())
+            .map(|(key, value)| tables::parse_segment(key, value))
+            .collect()
     }
 
     pub(crate) fn put_segment(&mut self, id: PartitionId, facts: &SegmentFacts) {

@@ -25,6 +25,7 @@ use strandline_model::{ByteCount, Timestamp};
 use strandline_storage::BatchPiece;
 
 pub use read_only::ReadOnlyDisk;
+pub(crate) use real::LOCK_FILE;
 pub use real::RealDisk;
 #[cfg(any(test, feature = "testkit"))]
 pub use test_disk::{Crash, Fault, Operation, Persisted, Replay, TestDisk};

@@ -17,7 +17,7 @@ use strandline_storage::{BatchPiece, FileRegion};
 use super::{DirEntry, Disk, DiskFile, DiskLock, EntryKind, OpenMode, read_exact_at};
 
 /// The name of the file in the folder that carries the lock.
-pub(super) const LOCK_FILE: &str = "lock";
+pub(crate) const LOCK_FILE: &str = "lock";
 
 /// Bytes handed to the kernel per write. Larger ones make it allocate huge folios out of memory that
 /// the host took back: 1 MiB pieces were measured at 0.4 GB/s, 64 to 256 KiB ones at 3.5 to 4.2 GB/s.

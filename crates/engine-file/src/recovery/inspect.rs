@@ -7,7 +7,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 
 use strandline_model::PartitionId;
@@ -20,7 +19,8 @@ use super::decide::Decisions;
 use super::replay::Facts;
 use super::table::EntryVerdict;
 use super::{OpenError, failed, has_others};
-use crate::disk::{Disk, DiskLock, OpenMode};
+use crate::disk::{Disk, DiskLock};
+use crate::folder_lock;
 use crate::journal::group::{Entry, Group};
 use crate::journal::reader::{Journal, WalkStart};
 use crate::rows::Rows;
@@ -74,7 +74,7 @@ impl Inspection {
     ///
     /// Fails as a start would: when the folder is in use, newer, or damaged beyond one log.
     pub fn open(disk: Arc<dyn Disk>) -> Result<Self, OpenError> {
-        let lock = lock(&*disk)?;
+        let lock = folder_lock::take(&*disk)?;
         let segments = SegmentStore::new(Arc::clone(&disk), SegmentOptions::production());
         let (head, rows) = match snapshot::load(&*disk).map_err(failed("read snapshot"))? {
             LoadedSnapshot::Found(head, rows) => (head, rows),
@@ -207,24 +207,6 @@ impl Looked<'_> {
         }
         Ok(())
     }
-}
-
-fn lock(disk: &dyn Disk) -> Result<DiskLock, OpenError> {
-    match disk.lock() {
-        Ok(lock) => Ok(lock),
-        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-            let process = disk.open(Path::new("lock"), OpenMode::Existing).ok();
-            Err(OpenError::InUse { process: process.and_then(|file| holder(&*file)) })
-        }
-        Err(error) => Err(failed("lock folder")(error)),
-    }
-}
-
-/// The process that a lock file names.
-pub(crate) fn holder(file: &dyn crate::disk::DiskFile) -> Option<u32> {
-    let mut text = [0; 32];
-    let read = file.read_at(0, &mut text).ok()?;
-    std::str::from_utf8(&text[..read]).ok()?.trim().parse().ok()
 }
 
 /// The rows of the metadata store, to be read only.

@@ -28,7 +28,6 @@ use crate::rows::RowMap;
 use crate::segment::{SegmentStore, SyncFailure, rescue_name};
 use crate::snapshot::{self, LoadedSnapshot, SnapshotHead};
 use crate::tables::{self, DamageRow};
-pub(crate) use inspect::holder;
 pub use inspect::{Inspection, JournalSeen, LogCheck, Severity};
 use replay::{Batches, Facts, loss_of};
 pub use report::{DamagedLog, OpenError, RecoveryReport, Started};

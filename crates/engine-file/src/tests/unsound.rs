@@ -183,7 +183,8 @@ async fn a_folder_that_cannot_be_synced_ends_the_engine_though_all_segments_are(
     disk.inject("/0", 0, Fault::SyncDir);
     running.file.shared.checkpoints.done(StopMark::Running).await.unwrap_err();
     assert_eq!((failed_syncs(&disk), copies(&disk)), (0, 0));
-    assert_eq!(fatal.lock().len(), 1, "{:?}", fatal.lock());
+    let told = fatal.lock().clone();
+    assert_eq!(told.len(), 1, "{told:?}");
     assert_kept(&disk, &kept).await;
 }
 
@@ -336,7 +337,8 @@ async fn a_replacement_that_fails_ends_the_engine_and_the_next_start_has_everyth
         disk.inject(SEGMENT, 0, LOST);
         disk.inject(path, skip, fault);
         running.file.shared.checkpoints.done(StopMark::Running).await.expect_err(label);
-        assert_eq!(fatal.lock().len(), 1, "{label}: {:?}", fatal.lock());
+        let told = fatal.lock().clone();
+        assert_eq!(told.len(), 1, "{label}: {told:?}");
         running.file.close().await.unwrap_err();
         disk.clear_faults();
         assert_kept(&disk, &kept).await;
@@ -365,7 +367,8 @@ async fn what_is_not_what_was_written_is_not_copied() {
         file.write_at(position + at, &[bytes]).unwrap();
         disk.inject(SEGMENT, 0, LOST);
         running.file.shared.checkpoints.done(StopMark::Running).await.unwrap_err();
-        assert_eq!(fatal.lock().len(), 1, "{:?}", fatal.lock());
+        let told = fatal.lock().clone();
+        assert_eq!(told.len(), 1, "{told:?}");
         for crash in [Crash::DropAll, Crash::Torn(1)] {
             let recovered = Running::with(&disk.after(crash), heard().1);
             recovered.open(0).await.assert_holds(&kept).await;
