@@ -4,21 +4,15 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use strandline_model::{ByteCount, PartitionId, PartitionIndex, TopicId};
-use strandline_partition::deletion::Reserved;
+use strandline_partition::deletion::{Reserved, STEP_LOGS_MAX, logs_of_step};
 use strandline_storage::{
     CommitError, ErrorKind, LogStore, MetaBatch, Removal, StorageError, Table,
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Failure, Purger};
+use super::{Entry, Failure, Purger};
 use crate::drive::Unavailable;
 use crate::topic::DeletionRow;
-
-/// Partitions that one step removes something of. An engine that makes removals durable together does
-/// so for that many at once.
-const STEP_PARTITIONS: usize = 64;
-/// The least that a step asks of a partition: the fewer bytes it may remove, the fewer partitions.
-const PARTITION_BYTES_MIN: u64 = 256 * 1024;
 
 /// Partitions that are not known to be gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +54,7 @@ impl Left {
 
     /// Begins with further ones. `bytes_of` says how large one is.
     fn take(&mut self, bytes_of: impl Fn(u32) -> Option<u64>) {
-        while self.begun.len() < STEP_PARTITIONS && self.next < self.count {
+        while self.begun.len() < STEP_LOGS_MAX && self.next < self.count {
             self.begun.push(Begun { index: self.next, bytes: bytes_of(self.next) });
             self.next += 1;
         }
@@ -98,20 +92,15 @@ impl Purger {
         budget: ByteCount,
         freed: &mut ByteCount,
     ) -> Result<Outcome, StorageError> {
-        let Some(entry) = self.entry(id) else { return Ok(Outcome::Gone) };
+        let Some(Entry { row, mut left, .. }) = self.entry(id) else { return Ok(Outcome::Gone) };
         // First: what has no engine here is not begun, and can be taken back.
-        let store = self.parts.engines.store(&entry.row.topic.engine)?;
+        let store = self.parts.engines.store(&row.topic.engine)?;
         let Some(row) = self.begin_removal(id).await? else { return Ok(Outcome::Gone) };
-        let Some(mut left) = self.entry(id).map(|entry| entry.left) else {
-            return Ok(Outcome::Gone);
-        };
-        let at_a_time = usize::try_from(budget.get() / PARTITION_BYTES_MIN);
-        let at_a_time = at_a_time.unwrap_or(STEP_PARTITIONS).clamp(1, STEP_PARTITIONS);
         left.take(|index| stored_bytes(store.as_ref(), partition(id, index)));
         if left.begun.is_empty() {
             return self.finish(&row).await;
         }
-        let removed = remove_some(store.as_ref(), id, &mut left, at_a_time, budget).await;
+        let removed = remove_some(store.as_ref(), id, &mut left, budget).await;
         *freed = removed.freed;
         self.update(id, |entry| entry.left = left);
         self.parts.metrics.deletion_freed_bytes.add(freed.get());
@@ -168,11 +157,10 @@ async fn remove_some(
     store: &dyn LogStore,
     id: TopicId,
     left: &mut Left,
-    at_a_time: usize,
     budget: ByteCount,
 ) -> Removed {
     // Those that come again do so behind the others: one that fails is in nobody's way.
-    let mut still = left.begun.split_off(at_a_time.min(left.begun.len()));
+    let mut still = left.begun.split_off(logs_of_step(budget).min(left.begun.len()));
     let share = ByteCount::new(budget.get() / left.begun.len().max(1) as u64);
     let removals = left.begun.iter().map(|one| store.remove_some(partition(id, one.index), share));
     // All have ended before the first failure counts: none is cut short.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use strandline_model::{ByteCount, PartitionId};
+use strandline_partition::deletion::{Pace, STEP, logs_of_step};
 use strandline_partition::reconcile::{Missing, purge_at};
 use strandline_storage::{ErrorKind, Removal, StorageError};
 use tokio_util::sync::CancellationToken;
@@ -13,10 +14,10 @@ use super::{
     EngineReconciliation, Look, MissingPartition, Reconciler, Stranger, StrangerState, Subject,
 };
 
-/// Logs that are set aside, brought back or removed at a time: an engine makes them durable together.
+/// Logs that are set aside or brought back at a time: an engine makes them durable together.
 const TOGETHER: usize = 64;
-/// Bytes that one step of a purge removes: larger ones stall other writers of the same disk.
-const STEP: ByteCount = ByteCount::mib(16);
+/// After a step others have the thread for so long at least.
+const REST_MIN: Duration = Duration::from_millis(1);
 /// Logs that are told of one by one; of more, their number is.
 const TOLD_MAX: usize = 32;
 
@@ -77,7 +78,7 @@ impl Reconciler {
                     Ok(()) => done.push(id),
                     // Its removal was begun, and nobody else finishes it.
                     Err(error) if error.kind() == ErrorKind::Invalid => {
-                        self.remove_step(subject, &[id]).await;
+                        self.remove_step(subject, &[id], STEP).await;
                     }
                     Err(error) => self.failed(subject, id, &error),
                 }
@@ -103,7 +104,7 @@ impl Reconciler {
         }
     }
 
-    /// Removes what has been in quarantine for long enough.
+    /// Removes what has been in quarantine for long enough, at the pace of deletions.
     pub(super) async fn purge(&self, subject: Subject<'_>, look: &Look, stop: &CancellationToken) {
         let config = self.parts.settings.broker();
         let now = self.parts.cleaner.now();
@@ -113,21 +114,35 @@ impl Reconciler {
             unknown.contains(&one.id) && at.is_some_and(|at| at <= now)
         });
         let mut due: Vec<_> = due.map(|one| one.id).collect();
+        let mut pace = Pace::default();
         while !due.is_empty()
             && !stop.is_cancelled()
             && !self.parts.settings.broker().deletion_paused
         {
-            let some: Vec<_> = due.drain(..due.len().min(TOGETHER)).collect();
-            let left = self.remove_step(subject, &some).await;
+            pace.set_rate(self.parts.settings.broker().deletion_max_bytes_per_sec);
+            let environment = &self.parts.environment;
+            let begun = environment.monotonic();
+            let reserved = pace.reserve(begun);
+            let count = due.len().min(logs_of_step(reserved.budget));
+            let some: Vec<_> = due.drain(..count).collect();
+            let left = self.remove_step(subject, &some, reserved.budget).await;
             due.extend(left);
-            self.rest().await;
+            let now = environment.monotonic();
+            // How much was freed is not told: the whole budget counts.
+            pace.settle(now, reserved, reserved.budget, now.saturating_sub(begun));
+            environment.sleep(pace.free_at().saturating_sub(now).max(REST_MIN)).await;
         }
     }
 
     /// One step of the removal of some logs; those of which something is left. One that fails waits for
     /// the next pass.
-    async fn remove_step(&self, subject: Subject<'_>, some: &[PartitionId]) -> Vec<PartitionId> {
-        let budget = ByteCount::new(STEP.get() / some.len().max(1) as u64);
+    async fn remove_step(
+        &self,
+        subject: Subject<'_>,
+        some: &[PartitionId],
+        budget: ByteCount,
+    ) -> Vec<PartitionId> {
+        let budget = ByteCount::new(budget.get() / some.len().max(1) as u64);
         let each = some.iter().map(async |id| (*id, subject.store.remove_some(*id, budget).await));
         let mut left = Vec::new();
         for (id, removal) in join_all(each).await {
@@ -140,15 +155,6 @@ impl Reconciler {
             }
         }
         left
-    }
-
-    /// Keeps to the pace of deletions, and lets others have the thread.
-    async fn rest(&self) {
-        let rate = self.parts.settings.broker().deletion_max_bytes_per_sec;
-        let pause = rate.map_or(Duration::from_millis(1), |rate| {
-            Duration::from_millis(STEP.get().saturating_mul(1000) / rate.max(1))
-        });
-        self.parts.environment.sleep(pause).await;
     }
 
     fn failed(&self, subject: Subject<'_>, id: PartitionId, error: &StorageError) {

@@ -26,7 +26,7 @@ mod tests;
 
 use std::time::Duration;
 
-pub use pace::{Pace, Reserved, STEP};
+pub use pace::{Pace, Reserved, STEP, STEP_LOGS_MAX, logs_of_step};
 
 /// Steps that are under way at a time.
 pub const STEPS_MAX: usize = 8;

@@ -7,6 +7,12 @@ use strandline_model::ByteCount;
 /// Bytes that one step removes at most: larger ones stall other writers of the same disk.
 pub const STEP: ByteCount = ByteCount::mib(16);
 
+/// Logs that one step removes something of. An engine that makes removals durable together does so for
+/// that many at once.
+pub const STEP_LOGS_MAX: usize = 64;
+
+/// The least that a step asks of a log: the fewer bytes it may remove, the fewer logs.
+const LOG_BYTES_MIN: u64 = 256 * 1024;
 /// The least that a step removes, however low the rate is: freeing less than a block frees nothing.
 const STEP_BYTES_MIN: u64 = 4_096;
 /// Steps of a second, when a rate makes them small.
@@ -29,6 +35,12 @@ pub struct Reserved {
     /// Bytes at most.
     pub budget: ByteCount,
     time: Duration,
+}
+
+/// Of how many logs a step may remove something that has this budget.
+pub fn logs_of_step(budget: ByteCount) -> usize {
+    let logs = usize::try_from(budget.get() / LOG_BYTES_MIN).unwrap_or(STEP_LOGS_MAX);
+    logs.clamp(1, STEP_LOGS_MAX)
 }
 
 impl Pace {
