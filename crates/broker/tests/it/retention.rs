@@ -115,10 +115,12 @@ async fn a_change_of_settings_counts_from_the_next_pass_on() {
 }
 
 /// Expired records in three topics.
+const THREE: [&str; 3] = ["a", "b", "c"];
+
 async fn three_expired_topics() -> (TestBroker, Client) {
     let house = TestBroker::start_with(&[("log.retention.ms", "1000")]).await;
     let mut client = house.connect();
-    for topic in ["a", "b", "c"] {
+    for topic in THREE {
         client.create_topic_with(topic, 1, &[SMALL]).await;
         fill(&mut client, topic, 3).await;
     }
@@ -126,25 +128,28 @@ async fn three_expired_topics() -> (TestBroker, Client) {
     (house, client)
 }
 
+/// Where the three begin, in order: which of them is dealt with first is nobody's business.
+async fn log_starts(client: &mut Client) -> Vec<i64> {
+    let mut starts = Vec::new();
+    for topic in THREE {
+        starts.push(bounds(client, topic).await.0);
+    }
+    starts.sort_unstable();
+    starts
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_partition_that_hangs_holds_up_none_of_the_others() {
     let (house, mut client) = three_expired_topics().await;
     house.faults.on_trim(0, TrimFault::Hang);
     house.broker.check_retention().await;
-    let mut starts = Vec::new();
-    for topic in ["a", "b", "c"] {
-        starts.push(bounds(&mut client, topic).await.0);
+    assert_eq!(log_starts(&mut client).await, [0, 3, 3]);
+    for topic in THREE {
         fill(&mut client, topic, 1).await;
     }
-    starts.sort_unstable();
-    assert_eq!(starts, [0, 3, 3]);
     house.environment.advance_ms(1_001);
     house.broker.check_retention().await;
-    let mut starts = Vec::new();
-    for topic in ["a", "b", "c"] {
-        starts.push(bounds(&mut client, topic).await.0);
-    }
-    starts.sort_unstable();
+    let starts = log_starts(&mut client).await;
     assert_eq!(starts, [0, 4, 4], "the one that hangs is left alone");
 }
 
@@ -154,7 +159,7 @@ async fn a_partition_that_fails_is_tried_again() {
     house.faults.on_trim(1, TrimFault::Fail(ErrorKind::Unavailable));
     house.broker.check_retention().await;
     let mut emptied = 0;
-    for topic in ["a", "b", "c"] {
+    for topic in THREE {
         emptied += usize::from(bounds(&mut client, topic).await == (3, 3));
     }
     assert_eq!(emptied, 2);
@@ -166,7 +171,7 @@ async fn a_partition_that_fails_is_tried_again() {
     assert_eq!(overdue(&house), 3 * 88);
     house.broker.check_retention().await;
     assert_eq!(overdue(&house), 0);
-    for topic in ["a", "b", "c"] {
+    for topic in THREE {
         assert_eq!(bounds(&mut client, topic).await, (3, 3), "{topic}");
     }
 }
@@ -176,26 +181,19 @@ async fn a_panic_costs_one_partition_one_turn() {
     let (house, mut client) = three_expired_topics().await;
     house.faults.on_trim(0, TrimFault::Panic);
     house.broker.check_retention().await;
-    let mut starts = Vec::new();
-    for topic in ["a", "b", "c"] {
-        starts.push(bounds(&mut client, topic).await.0);
+    assert_eq!(log_starts(&mut client).await, [0, 3, 3]);
+    for topic in THREE {
         fill(&mut client, topic, 1).await;
     }
-    starts.sort_unstable();
-    assert_eq!(starts, [0, 3, 3]);
     house.environment.advance_ms(1_001);
     house.faults.on_chunks_panic(0);
     house.broker.check_retention().await;
     assert_eq!(house.broker.metrics().retention_failures.get(), 1);
-    let mut starts = Vec::new();
-    for topic in ["a", "b", "c"] {
-        starts.push(bounds(&mut client, topic).await.0);
-    }
-    starts.sort_unstable();
+    let starts = log_starts(&mut client).await;
     assert!(starts[0] < 4, "it was not judged now: {starts:?}");
     assert_eq!(starts[1..], [4, 4], "but those behind it were");
     house.broker.check_retention().await;
-    for topic in ["a", "b", "c"] {
+    for topic in THREE {
         assert_eq!(bounds(&mut client, topic).await, (4, 4), "{topic}");
     }
 }

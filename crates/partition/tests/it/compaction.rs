@@ -3,9 +3,11 @@
 mod model;
 mod properties;
 
-use strandline_model::{ByteCount, Offset, Timestamp};
+use strandline_model::{ByteCount, Offset};
 use strandline_partition::compaction::{Due, LogView, Plan, Policy, groups, plan};
 use strandline_partition::retention::Segment;
+
+use crate::segments::{at, segment};
 
 const DEFAULTS: Policy = Policy {
     compacts: true,
@@ -14,23 +16,6 @@ const DEFAULTS: Policy = Policy {
     max_lag_ms: u64::MAX,
     delete_retention_ms: 1000,
 };
-
-fn at(millis: i64) -> Timestamp {
-    Timestamp::from_millis(millis)
-}
-
-/// Ten offsets in a hundred bytes, stamped and appended at `time`.
-fn segment(base: i64, time: i64) -> Segment {
-    Segment {
-        base_offset: Offset::new(base),
-        next_offset: Offset::new(base + 10),
-        bytes: ByteCount::new(100),
-        max_timestamp: Some(at(time)),
-        first_appended_at: at(time),
-        last_appended_at: at(time),
-        is_active: false,
-    }
-}
 
 /// Four segments of 1, 2, 3 and 4 s, the last one active.
 fn four() -> Vec<Segment> {

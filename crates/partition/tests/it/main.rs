@@ -7,6 +7,7 @@ mod compaction;
 mod reconcile;
 mod retention;
 mod saved_state;
+mod segments;
 
 use bytes::BytesMut;
 use strandline_model::{LeaderEpoch, Offset, Timestamp};

@@ -3,10 +3,12 @@
 mod estimate;
 mod properties;
 
-use strandline_model::{ByteCount, Offset, Timestamp};
+use strandline_model::{ByteCount, Offset};
 use strandline_partition::retention::{
     Choice, LogView, Policy, Segment, Sighting, Verdict, choose, segment_bytes, segment_records,
 };
+
+use crate::segments::{at, segment};
 
 /// Nothing is limited.
 const UNLIMITED: Policy = Policy {
@@ -18,10 +20,6 @@ const UNLIMITED: Policy = Policy {
     records: None,
 };
 
-fn at(millis: i64) -> Timestamp {
-    Timestamp::from_millis(millis)
-}
-
 fn bytes(limit: u64) -> Policy {
     Policy { bytes: Some(ByteCount::new(limit)), ..UNLIMITED }
 }
@@ -32,19 +30,6 @@ fn millis(limit: u64) -> Policy {
 
 fn records(limit: u64) -> Policy {
     Policy { records: Some(limit), ..UNLIMITED }
-}
-
-/// Ten records of ten bytes each, stamped and appended at `time`.
-fn segment(base: i64, time: i64) -> Segment {
-    Segment {
-        base_offset: Offset::new(base),
-        next_offset: Offset::new(base + 10),
-        bytes: ByteCount::new(100),
-        max_timestamp: Some(at(time)),
-        first_appended_at: at(time),
-        last_appended_at: at(time),
-        is_active: false,
-    }
 }
 
 /// Three segments of 1000, 2000 and 3000 ms, the last one active.
