@@ -48,6 +48,11 @@ impl Failure {
         Self::new(Exit::Usage, "usage", message)
     }
 
+    /// A command that shows what it would do was called without a word of consent.
+    pub(crate) fn unconfirmed(message: impl Into<String>) -> Self {
+        Self::usage(message).hint("the same again with --yes does it, with --dry-run only shows it")
+    }
+
     /// The same failure with one more hint.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {

@@ -49,8 +49,7 @@ impl DeleteOffsets {
     pub(super) async fn run(self, target: &Target) -> Result<(), Failure> {
         let unconfirmed = |names: &[String]| {
             let named = all_quoted(names);
-            Failure::usage(format!("forgetting offsets of {named} needs a confirmation"))
-                .hint("the same again with --yes does it, with --dry-run only shows it")
+            Failure::unconfirmed(format!("forgetting offsets of {named} needs a confirmation"))
         };
         let asks = !self.yes && !self.dry_run;
         if asks && let Some(names) = self.names.plain() {

@@ -100,8 +100,7 @@ impl Seek {
         self.show(&plans, does);
         let changes = plans.iter().flat_map(|plan| &plan.moves).any(Move::changes);
         if failed.is_empty() && !self.yes && !self.dry_run && changes {
-            return Err(Failure::usage("nothing was changed: this needs a confirmation")
-                .hint("the same again with --yes does it, with --dry-run only shows it"));
+            return Err(Failure::unconfirmed("nothing was changed: this needs a confirmation"));
         }
         finish(failed, self.format)
     }

@@ -71,8 +71,7 @@ impl Reconcile {
         }
         self.show(&acts);
         if acts.iter().any(is_undone) && !self.yes && !self.dry_run {
-            return Err(Failure::usage("nothing was changed: this needs a confirmation")
-                .hint("the same again with --yes does it, with --dry-run only shows it"));
+            return Err(Failure::unconfirmed("nothing was changed: this needs a confirmation"));
         }
         if acts.iter().all(|act| act.done) {
             return Ok(());

@@ -83,8 +83,7 @@ impl Trim {
         }
         self.show(&names, &cuts);
         if failures.is_empty() && deletes && !self.yes && !self.dry_run {
-            return Err(Failure::usage("nothing was deleted: this needs a confirmation")
-                .hint("the same again with --yes does it, with --dry-run only shows it"));
+            return Err(Failure::unconfirmed("nothing was deleted: this needs a confirmation"));
         }
         finish(failures, self.format)
     }
