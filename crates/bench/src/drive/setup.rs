@@ -62,17 +62,7 @@ pub fn create_topic(
         }
         w.i32(30_000).i8(0);
     }))?;
-    let mut frame = Vec::new();
-    read_frame(&stream, &mut frame).context("read the answer to CreateTopics")?;
-    let mut r = Reader::new(&frame);
-    let code = (|| {
-        r.i32()?;
-        r.i32()?;
-        r.length(false)?;
-        r.string(false)?;
-        r.i16()
-    })();
-    match code.context("the answer to CreateTopics is cut short")? {
+    match only_code(&stream).context("read the answer to CreateTopics")? {
         0 | TOPIC_ALREADY_EXISTS => Ok(()),
         code => bail!("create topic. topic=`{name}`, code=`{code}`"),
     }
@@ -84,8 +74,16 @@ pub fn delete_topic(broker: SocketAddr, name: &str) -> anyhow::Result<()> {
     stream.write_all(&request(Api::DeleteTopics, 3, 1, |w| {
         w.length(false, 1).string(false, name).i32(30_000);
     }))?;
+    match only_code(&stream).context("read the answer to DeleteTopics")? {
+        0 => Ok(()),
+        code => bail!("delete topic. topic=`{name}`, code=`{code}`"),
+    }
+}
+
+/// The error code of the one topic that an answer to CreateTopics v4 or DeleteTopics v3 tells of.
+fn only_code(stream: &TcpStream) -> anyhow::Result<i16> {
     let mut frame = Vec::new();
-    read_frame(&stream, &mut frame).context("read the answer to DeleteTopics")?;
+    read_frame(stream, &mut frame)?;
     let mut r = Reader::new(&frame);
     let code = (|| {
         r.i32()?;
@@ -94,8 +92,5 @@ pub fn delete_topic(broker: SocketAddr, name: &str) -> anyhow::Result<()> {
         r.string(false)?;
         r.i16()
     })();
-    match code.context("the answer to DeleteTopics is cut short")? {
-        0 => Ok(()),
-        code => bail!("delete topic. topic=`{name}`, code=`{code}`"),
-    }
+    code.context("it is cut short")
 }
