@@ -166,7 +166,7 @@ pub(super) fn joined(frame: &[u8]) -> Option<Joined> {
 }
 
 /// An answer of a throttle time and an error code, and whatever follows.
-fn simple(frame: &[u8]) -> Option<Answer> {
+pub(super) fn simple(frame: &[u8]) -> Option<Answer> {
     let mut r = Reader::new(frame);
     let correlation = r.i32()?;
     r.i32()?;
@@ -196,11 +196,14 @@ impl Member {
         })
     }
 
-    fn into_lane(self, load: &Groups) -> Lane {
-        let heartbeat = request(Api::Heartbeat, 2, 3, |w| {
+    pub(super) fn heartbeat(&self) -> Vec<u8> {
+        request(Api::Heartbeat, 2, 3, |w| {
             w.string(false, &self.group).i32(self.generation).string(false, &self.id);
-        });
-        let mut turns = vec![Turn { request: heartbeat, read: simple }];
+        })
+    }
+
+    fn into_lane(self, load: &Groups) -> Lane {
+        let mut turns = vec![Turn { request: self.heartbeat(), read: simple }];
         if load.commits {
             let commit = request(Api::OffsetCommit, 6, 4, |w| {
                 w.string(false, &self.group).i32(self.generation).string(false, &self.id);
