@@ -1,6 +1,5 @@
 """The life of deleted topics as people and clients meet it: names, what comes back, what goes, and when."""
 
-import contextlib
 import json
 import random
 import subprocess
@@ -16,6 +15,7 @@ from command import done, found, refused, strandline
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
 from deadline import wait_until
+from observed import get, metric, scraped, stored_bytes
 
 pytestmark = pytest.mark.strandline
 
@@ -44,28 +44,9 @@ def names(broker: Strandline) -> set[str]:
     return topic_names(broker.bootstrap) - {"__consumer_offsets"}
 
 
-def stored_bytes(broker: Strandline) -> int:
-    """Bytes of all segment files; some may go while they are counted."""
-    total = 0
-    for file in broker.data.rglob("*.log"):
-        with contextlib.suppress(FileNotFoundError):
-            total += file.stat().st_size
-    return total
-
-
 def topic_folders(broker: Strandline) -> list[str]:
     """Folders that hold segments, or did."""
     return sorted({str(file.parent) for file in broker.data.rglob("*.log")})
-
-
-def metrics(broker: Strandline) -> str:
-    with urllib.request.urlopen(f"http://127.0.0.1:{broker.http}/metrics", timeout=10) as answer:
-        return answer.read().decode()
-
-
-def metric(broker: Strandline, line: str) -> float:
-    values = [float(one.rsplit(" ", 1)[1]) for one in metrics(broker).splitlines() if one.rsplit(" ", 1)[0] == line]
-    return values[0] if values else 0
 
 
 def posted(broker: Strandline, path: str, **headers: str) -> tuple[int, str]:
@@ -282,7 +263,7 @@ def test_a_name_meets_nothing_of_the_topic_that_had_it(make_broker, topic_name: 
         assert counted == round_, "its own count only"
         commit(broker, "g", topic_name, round_)
         delete_topic(broker.bootstrap, topic_name)
-        assert f'topic="{topic_name}"' not in metrics(broker)
+        assert f'topic="{topic_name}"' not in scraped(broker)
     wait_until("nothing is pending", lambda: pending(broker) == [])
     assert (stored_bytes(broker), topic_folders(broker)) == (0, [])
 
@@ -307,9 +288,8 @@ def test_what_is_deleted_is_told_over_http_and_not_changed_by_pages(make_broker,
     broker = make_broker(**HOUR).start()
     fill(broker, topic_name)
     topic_id = deleted(broker, topic_name)
-    base = f"http://127.0.0.1:{broker.http}/v1/deletions/{topic_id}"
-    with urllib.request.urlopen(base, timeout=10) as answer:
-        assert json.loads(answer.read())["topic"] == topic_name
+    status, text = get(broker, f"/v1/deletions/{topic_id}")
+    assert status == 200 and json.loads(text)["topic"] == topic_name
     assert posted(broker, f"{topic_id}/purge", Origin="http://evil.example")[0] == 403
     assert posted(broker, f"{topic_id}/purge", Host="evil.example")[0] == 403
     assert pending(broker)[0]["state"] == "grace"

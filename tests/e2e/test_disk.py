@@ -1,15 +1,11 @@
 """What the disk does to the broker: it fills up, it loses a sector, somebody changes its files.
 
-A full disk is a small file system of its own, in memory. Mounting one takes root, as CI is; who can't
-sets `E2E_NO_MOUNT=1`, and is told what was left out.
+A full disk is a small file system of its own (`small_disk.py`).
 """
 
-import os
 import shutil
-import subprocess
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -18,6 +14,8 @@ from clients import QUIET, Record, admin, bounds, consume, consumer, create_topi
 from command import found
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from deadline import wait_until
+from observed import get, metric, stored_bytes
+from small_disk import mounted, skip_where_nothing_is_mounted
 
 pytestmark = pytest.mark.strandline
 
@@ -67,22 +65,17 @@ Full = Callable[..., Strandline]
 @pytest.fixture
 def on_a_small_disk(make_broker) -> Iterator[Full]:
     """Makes brokers whose data folder is a file system of 64 MiB."""
-    if os.environ.get("E2E_NO_MOUNT") == "1":
-        pytest.skip("E2E_NO_MOUNT=1: nothing is mounted, so no disk is full")
-    mounted: list[Path] = []
+    skip_where_nothing_is_mounted()
+    # What still runs is ended by the fixture behind this one.
+    with ExitStack() as disks:
 
-    def make(**properties: object) -> Strandline:
-        broker = make_broker(**properties)
-        broker.data.mkdir()
-        mount = ["mount", "-t", "tmpfs", "-o", f"size={VOLUME}", "strandline-e2e", str(broker.data)]
-        subprocess.run(mount, check=True, timeout=30)
-        mounted.append(broker.data)
-        return broker
+        def make(**properties: object) -> Strandline:
+            broker = make_broker(**properties)
+            broker.data.mkdir()
+            disks.enter_context(mounted(broker.data, VOLUME, lazy=True))
+            return broker
 
-    yield make
-    for folder in mounted:
-        # What still runs is ended by the fixture behind this one.
-        subprocess.run(["umount", "--lazy", str(folder)], check=True, timeout=30)
+        yield make
 
 
 def fill(broker: Strandline, topic: str) -> int:
@@ -127,15 +120,6 @@ def free(broker: Strandline) -> int:
     return shutil.disk_usage(broker.data).free
 
 
-def ready(broker: Strandline) -> tuple[int, str]:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{broker.http}/readyz", timeout=10) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, error.read().decode()
-
-
 def told_of(broker: Strandline) -> None:
     """The log's line about the full disk is one at the level of errors; it is expected here."""
     text = broker.log.read_text()
@@ -152,7 +136,7 @@ def test_a_full_disk_is_refused_politely_and_recovers(on_a_small_disk: Full, top
     taken = fill(broker, large)
     assert taken * 16_000 > VOLUME // 3, "most of the disk is for records"
     assert free(broker) > MIB, "refused before the last bytes are used"
-    assert ready(broker) == (503, "not_ready: disk\n")
+    assert get(broker, "/readyz") == (503, "not_ready: disk\n")
     # All of this goes on.
     assert len(consume(broker.bootstrap, large, seconds=60)) == taken
     assert len(consume(broker.bootstrap, small)) == 10
@@ -166,7 +150,7 @@ def test_a_full_disk_is_refused_politely_and_recovers(on_a_small_disk: Full, top
     delete_topic(broker.bootstrap, large)
     wait_until("the topic's bytes are gone", lambda: free(broker) > VOLUME // 2, seconds=60)
     wait_until("records are taken again", lambda: not refuses(broker, small))
-    assert ready(broker)[0] == 200
+    assert get(broker, "/readyz")[0] == 200
     assert len(consume(broker.bootstrap, small)) == 11
     told_of(broker)
 
@@ -216,20 +200,14 @@ def test_what_is_reported_as_used_is_what_files_take(on_a_small_disk: Full, topi
     broker = on_a_small_disk(deletion_grace_ms=0).start()
 
     def counted() -> float:
-        with urllib.request.urlopen(f"http://127.0.0.1:{broker.http}/metrics", timeout=10) as answer:
-            lines = answer.read().decode().splitlines()
-        [value] = [line.rsplit(" ", 1)[1] for line in lines if line.startswith('strandline_storage_used_bytes{engine="file"')]
-        return float(value)
-
-    def on_disk() -> int:
-        return sum(path.stat().st_size for path in (broker.data / "logs").rglob("*.log"))
+        return metric(broker, 'strandline_storage_used_bytes{engine="file"}')
 
     journal = counted()
     for life in range(20):
         name = f"{topic_name}-{life % 3}"
         create_topic(broker.bootstrap, name, partitions=2, internal_segment_bytes=MIB)
         produce(broker.bootstrap, name, [Record(b"x" * 10_000, partition=i % 2) for i in range(200)])
-        assert counted() >= on_disk() >= 2_000_000
+        assert counted() >= stored_bytes(broker) >= 2_000_000
         delete_topic(broker.bootstrap, name)
-    wait_until("nothing is left", lambda: on_disk() == 0, seconds=60)
+    wait_until("nothing is left", lambda: stored_bytes(broker) == 0, seconds=60)
     wait_until("nothing is counted", lambda: counted() < journal + MIB, seconds=60)

@@ -4,7 +4,6 @@ import os
 import socket
 import threading
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from clients import API_VERSIONS, QUIET, Record, admin, consume, create_topic, p
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import NewTopic
 from deadline import wait_until
+from observed import scraped, segment_files
 
 pytestmark = pytest.mark.strandline
 
@@ -31,11 +31,6 @@ def resident_mib(broker: Strandline) -> float:
     lines = Path(f"/proc/{broker.process.pid}/status").read_text().splitlines()
     [line] = [line for line in lines if line.startswith("VmRSS:")]
     return int(line.split()[1]) / 1024
-
-
-def scraped(broker: Strandline) -> str:
-    with urllib.request.urlopen(f"http://127.0.0.1:{broker.http}/metrics", timeout=30) as answer:
-        return answer.read().decode()
 
 
 @contextmanager
@@ -124,7 +119,7 @@ def test_a_scrape_of_ten_thousand_partitions_is_small_and_disturbs_nobody(make_b
     with slowest_of(lambda: produce(broker.bootstrap, "t", [Record(b"v")])) as appends:
         for _ in range(10):
             begun = time.monotonic()
-            text = scraped(broker)
+            text = scraped(broker, seconds=30)
             assert time.monotonic() - begun < 1
             assert len(text) < 2 * MIB
             assert 'topic="wide"' in text
@@ -145,21 +140,15 @@ def test_metadata_is_told_at_once_while_hundreds_of_topics_go(make_broker: Broke
     with slowest_of(lambda: topic_names(broker.bootstrap)) as answers:
         for future in client.delete_topics(names).values():
             future.result(timeout=60)
-        wait_until("their bytes are gone", lambda: not segments(broker), seconds=90)
+        wait_until("their bytes are gone", lambda: not segment_files(broker), seconds=90)
     assert len(answers) > 20
     slow = sorted(answers)[len(answers) * 99 // 100]
     assert slow < 1, f"one in a hundred answers takes {slow:.2f} s or more"
 
 
-def segments(broker: Strandline) -> list[Path]:
-    # Folders may go while one looks.
-    found = (Path(folder) / name for folder, _, names in os.walk(broker.data) for name in names)
-    return [file for file in found if file.suffix == ".log"]
-
-
 def reported_bytes(broker: Strandline) -> int:
     """What HTTP says that all topics take."""
-    lines = [line for line in scraped(broker).splitlines() if line.startswith("strandline_topic_size_bytes{")]
+    lines = [line for line in scraped(broker, seconds=30).splitlines() if line.startswith("strandline_topic_size_bytes{")]
     return sum(int(float(line.rsplit(" ", 1)[1])) for line in lines)
 
 
@@ -171,10 +160,10 @@ def test_what_is_told_of_sizes_stays_that_of_the_files(make_broker: Brokers) -> 
             future.result(timeout=60)
         for name in names:
             produce(broker.bootstrap, name, [Record(b"v" * 50_000, partition=index % 2) for index in range(20)])
-        on_disk = sum(file.stat().st_size for file in segments(broker))
+        on_disk = sum(file.stat().st_size for file in segment_files(broker))
         assert on_disk > 20 * 20 * 50_000
         assert reported_bytes(broker) == on_disk
         for future in admin(broker.bootstrap).delete_topics(names).values():
             future.result(timeout=60)
-        wait_until("their bytes are gone", lambda: not segments(broker), seconds=60)
+        wait_until("their bytes are gone", lambda: not segment_files(broker), seconds=60)
         assert reported_bytes(broker) == 0

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from clients import Record, admin, consume, create_topic, produce
 from command import strandline
 from confluent_kafka import KafkaError, Producer, TopicCollection
 from deadline import wait_until
+from observed import files_below, get, metric
 
 pytestmark = pytest.mark.strandline
 
@@ -40,15 +40,10 @@ def lossy(tmp_path: Path) -> Iterator[Callable[..., Strandline]]:
 
 def storage(broker: Strandline) -> dict:
     """What reconciliation found last of the file engine; nothing before its first look."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{broker.http}/v1/storage", timeout=10) as answer:
-        found = [one for one in json.load(answer) if one["engine"] == "file"]
-        return found[0] if found else {}
-
-
-def metric(broker: Strandline, name: str) -> float:
-    with urllib.request.urlopen(f"http://127.0.0.1:{broker.http}/metrics", timeout=10) as answer:
-        lines = answer.read().decode().splitlines()
-    return float(next(line for line in lines if line.startswith(f'{name}{{engine="file"}}')).split()[-1])
+    status, text = get(broker, "/v1/storage")
+    assert status == 200, text
+    found = [one for one in json.loads(text) if one["engine"] == "file"]
+    return found[0] if found else {}
 
 
 def plant(broker: Strandline, partition: int = 0, root: str = "logs") -> Path:
@@ -56,11 +51,6 @@ def plant(broker: Strandline, partition: int = 0, root: str = "logs") -> Path:
     folder.mkdir(parents=True)
     (folder / SEGMENT).write_bytes(os.urandom(10_000))
     return folder
-
-
-def files_below(folder: Path) -> list[str]:
-    """Paths of files, which may come and go meanwhile."""
-    return [os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names]
 
 
 def topic_folder(broker: Strandline, topic: str) -> Path:
@@ -94,8 +84,8 @@ def test_a_log_that_no_topic_knows_is_set_aside_and_removed_later(make_broker: M
     wait_until("its folder is gone", lambda: not planted.exists())
     [told] = wait_until("it is told of", lambda: storage(broker).get("strangers"))
     assert (told["topic_id"], told["partition"], told["state"], told["bytes"]) == (STRANGER, 0, "quarantined", 10_000)
-    assert metric(broker, "strandline_storage_orphans") == 1
-    assert metric(broker, "strandline_storage_quarantined_bytes") == 10_000
+    assert metric(broker, 'strandline_storage_orphans{engine="file"}') == 1
+    assert metric(broker, 'strandline_storage_quarantined_bytes{engine="file"}') == 10_000
     assert "no topic knows this log" in broker.log.read_text()
     # Killed while it waits: it goes all the same.
     broker.kill()
@@ -117,7 +107,7 @@ def test_kills_in_between_lose_nothing_that_is_known(make_broker: Make, topic_na
             wait_until("the first are set aside", lambda: files_below(broker.data / "quarantine"))
         broker.kill()
         broker.start()
-    wait_until("all strangers are gone", lambda: not any(STRANGER in path for path in files_below(broker.data)))
+    wait_until("all strangers are gone", lambda: not any(STRANGER in path.parts for path in files_below(broker.data)))
     assert len(consume(broker.bootstrap, topic_name, partitions=3)) == 120
 
 
@@ -137,7 +127,7 @@ def test_a_partition_whose_folder_is_gone_is_never_empty(lossy: Make, topic_name
     [missing] = wait_until("it is told of", lambda: storage(broker).get("missing"))
     assert (missing["topic"], missing["partition"]) == (topic_name, 0)
     assert "segment is missing" in missing["what"]
-    assert metric(broker, "strandline_storage_missing_partitions") == 1
+    assert metric(broker, 'strandline_storage_missing_partitions{engine="file"}') == 1
     # One that nothing was ever written to has lost nothing, and others go on.
     assert failure_of_produce(broker, f"{topic_name}-unused") == 0
     assert len(consume(broker.bootstrap, f"{topic_name}-other")) == 10

@@ -1,8 +1,6 @@
 """Retention as a user of a real client notices it: what goes, what readers see, what settings do."""
 
-import contextlib
 import json
-import urllib.request
 
 import pytest
 from broker import Strandline
@@ -11,6 +9,7 @@ from command import done, found, refused
 from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from deadline import wait_until
+from observed import metric, stored_bytes
 
 pytestmark = pytest.mark.strandline
 
@@ -38,23 +37,6 @@ def configure(broker: Strandline, kind: ResourceType, name: str, key: str, value
     entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(kind, name, incremental_configs=[entry])
     admin(broker.bootstrap).incremental_alter_configs([resource])[resource].result(timeout=20)
-
-
-def metric(broker: Strandline, line: str) -> float:
-    """The value of one series; 0 when it is not there."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{broker.http}/metrics", timeout=10) as answer:
-        lines = answer.read().decode().splitlines()
-    values = [float(one.rsplit(" ", 1)[1]) for one in lines if one.rsplit(" ", 1)[0] == line]
-    return values[0] if values else 0
-
-
-def stored_bytes(broker: Strandline) -> int:
-    """Bytes of all segment files; some may go while they are counted."""
-    total = 0
-    for file in broker.data.rglob("*.log"):
-        with contextlib.suppress(FileNotFoundError):
-            total += file.stat().st_size
-    return total
 
 
 def test_each_limit_is_kept(make_broker, topic_name: str) -> None:

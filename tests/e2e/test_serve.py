@@ -5,7 +5,6 @@ import re
 import signal
 import socket
 import subprocess
-import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -17,19 +16,11 @@ from command import done
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 from deadline import wait_until
+from observed import get
 
 pytestmark = pytest.mark.strandline
 
 Make = Callable[..., Strandline]
-
-
-def get(broker: Strandline, path: str) -> tuple[int, str]:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{broker.http}{path}", timeout=10) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, error.read().decode()
 
 
 def serve(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess:

@@ -1,10 +1,7 @@
 """A disk that is nearly full: a start on it, what is read and refused meanwhile, and the way out.
-
-The disk is a file system in memory, mounted for the test: CI may do that, not everybody may.
 """
 
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +11,7 @@ from clients import QUIET, Record, admin, bounds, consume, create_topic, produce
 from command import done
 from confluent_kafka import KafkaError, KafkaException, Producer
 from deadline import wait_until
+from small_disk import mounted, skip_where_nothing_is_mounted
 
 pytestmark = pytest.mark.strandline
 
@@ -25,11 +23,9 @@ MIB = 1024 * 1024
 def disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "disk"
     folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "tmpfs", str(folder)], capture_output=True)
-    if mounted.returncode != 0:
-        pytest.skip(f"no disk of its own may be mounted here: {mounted.stderr.decode().strip()}")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    skip_where_nothing_is_mounted()
+    with mounted(folder, DISK_MIB * MIB):
+        yield folder
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ import contextlib
 import os
 import random
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -20,6 +19,7 @@ from broker import Strandline
 from clients import consume, topic_names
 from command import found
 from deadline import wait_until
+from observed import files_below, scraped
 from soak import Soak, Worker
 from soak_churn import Comer
 from soak_kept import PARTITIONS, SEGMENT_BYTES, Filler, Kept, Reader, Watch
@@ -57,10 +57,9 @@ class Disk(Worker):
 def log_bytes(broker: Strandline) -> int:
     """Disk space of all files of logs; some may go while they are counted."""
     total = 0
-    for folder, _, names in os.walk(broker.data / "logs"):
-        for name in names:
-            with contextlib.suppress(FileNotFoundError):
-                total += os.stat(os.path.join(folder, name)).st_blocks * 512
+    for file in files_below(broker.data / "logs"):
+        with contextlib.suppress(FileNotFoundError):
+            total += file.stat().st_blocks * 512
     return total
 
 
@@ -169,8 +168,7 @@ def check_what_is_left(soak: Soak, kept: list[Kept]) -> None:
         return {file.name for file in (broker.data / "logs").rglob("*.log")}
 
     wait_until("the disk holds what is listed and nothing else", lambda: files() == listed)
-    with urllib.request.urlopen(f"http://127.0.0.1:{broker.http}/metrics", timeout=10) as answer:
-        overdue = [line for line in answer.read().decode().splitlines() if "retention_overdue_bytes{" in line]
+    overdue = [line for line in scraped(broker).splitlines() if "retention_overdue_bytes{" in line]
     assert overdue and all(line.endswith(" 0") for line in overdue), overdue
 
 
