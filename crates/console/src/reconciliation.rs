@@ -21,6 +21,8 @@ pub struct Reconciliation {
     pub strangers: Vec<Stranger>,
     /// Partitions of which something is gone: they are served to nobody.
     pub missing: Vec<MissingPartition>,
+    /// Partitions that could not be looked at: nobody knows whether they are whole.
+    pub unreadable: Vec<MissingPartition>,
 }
 
 /// A log that no topic knows.
@@ -42,7 +44,7 @@ pub struct Stranger {
     pub purge_at: Option<Timestamp>,
 }
 
-/// A partition that has lost something.
+/// A partition that has lost something, or that can't be looked at.
 #[derive(Clone, Debug, Serialize)]
 pub struct MissingPartition {
     /// The name of its topic.
@@ -51,7 +53,7 @@ pub struct MissingPartition {
     pub topic_id: String,
     /// Its index.
     pub partition: u32,
-    /// What is gone.
+    /// What is gone, or why nobody knows.
     pub what: String,
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use strandline_model::{ByteCount, PartitionId, Timestamp};
-use strandline_storage::{ErrorKind, Lost, Quarantined, StorageError};
+use strandline_storage::{ErrorKind, LossCertainty, Lost, Quarantined, StorageError};
 
 use crate::blocking::blocking;
 use crate::engine::Shared;
@@ -82,18 +82,23 @@ impl Shared {
         self.check_open()?;
         let rows = self.rows.read().all_quarantined();
         let store = Arc::clone(&self.segments);
-        blocking(move || sized(rows, &store)).await
+        blocking(move || Ok(sized(rows, &store))).await
     }
 
     /// Blocks.
-    pub(crate) fn lost(&self) -> Result<Vec<Lost>, StorageError> {
+    pub(crate) fn lost(&self) -> Vec<Lost> {
         let ids = self.rows.read().partitions();
         let mut lost = Vec::new();
         for id in ids {
-            let what = self.loss_of(id)?;
-            lost.extend(what.map(|what| Lost { id, what }));
+            let (what, certainty) = match self.loss_of(id) {
+                Ok(None) => continue,
+                Ok(Some(what)) => (what, LossCertainty::Gone),
+                // Of this one nobody knows; the others are looked at all the same.
+                Err(error) => (error.in_one_line(), LossCertainty::Unreadable),
+            };
+            lost.push(Lost { id, what, certainty });
         }
-        Ok(lost)
+        lost
     }
 
     fn loss_of(&self, id: PartitionId) -> Result<Option<String>, StorageError> {
@@ -133,23 +138,22 @@ impl Shared {
     }
 }
 
-/// The logs in quarantine, with how much there is.
-fn sized(
-    rows: Vec<(PartitionId, Timestamp)>,
-    store: &SegmentStore,
-) -> Result<Vec<Quarantined>, StorageError> {
+/// The logs in quarantine, with how much there is; of one that can't be read, what is said is nothing.
+fn sized(rows: Vec<(PartitionId, Timestamp)>, store: &SegmentStore) -> Vec<Quarantined> {
     let sized = rows.into_iter().map(|(id, since)| {
-        Ok(Quarantined { id, since, bytes: ByteCount::new(store.set_aside_bytes(id)?) })
+        let bytes = store.set_aside_bytes(id).unwrap_or_else(|error| {
+            let cause = error.in_one_line();
+            tracing::warn!(partition = %id, cause, "nobody knows how much of this log is in quarantine");
+            0
+        });
+        Quarantined { id, since, bytes: ByteCount::new(bytes) }
     });
     sized.collect()
 }
 
 impl Rows {
     /// The logs in quarantine whose files `store` has. Blocks.
-    pub(crate) fn list_quarantined(
-        &self,
-        store: &SegmentStore,
-    ) -> Result<Vec<Quarantined>, StorageError> {
+    pub(crate) fn list_quarantined(&self, store: &SegmentStore) -> Vec<Quarantined> {
         sized(self.all_quarantined(), store)
     }
 }

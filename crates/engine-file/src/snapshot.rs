@@ -19,8 +19,8 @@ use crate::tables::TableNumber;
 const NAME: &str = "snapshot";
 const NEW_NAME: &str = "snapshot.new";
 const MAGIC: [u8; 8] = *b"SLSNAPSH";
-/// The version of the folder that this code reads and writes.
-pub(crate) const VERSION: u32 = 1;
+/// The version of the folder that this code writes. It reads the older ones too: docs/format.md, "Versions".
+pub(crate) const VERSION: u32 = 2;
 const HEADER_BYTES: usize = 96;
 const CHECKED_FROM: usize = 12;
 /// Rows are handed to the disk in pieces of about this size.
@@ -48,7 +48,8 @@ pub(crate) enum LoadedSnapshot {
     None,
     Newer(u32),
     Damaged,
-    Found(SnapshotHead, RowMap),
+    /// With the version that it was written in.
+    Found(SnapshotHead, RowMap, u32),
 }
 
 /// Writes a snapshot, durably, in place of the one before.
@@ -138,7 +139,7 @@ fn parse(bytes: &[u8]) -> Option<LoadedSnapshot> {
         return None;
     }
     let rows = parse_rows(rows)?;
-    (rows.len() == rows_count).then_some(LoadedSnapshot::Found(head, rows))
+    (rows.len() == rows_count).then_some(LoadedSnapshot::Found(head, rows, version))
 }
 
 fn parse_rows(bytes: &[u8]) -> Option<RowMap> {
@@ -226,11 +227,13 @@ mod tests {
         write(&disk, &HEAD, &RowMap::new()).unwrap();
         let file = disk.open(Path::new(NAME), OpenMode::Existing).unwrap();
         let mut header = disk.contents(NAME).unwrap();
-        header[12..16].copy_from_slice(&2_u32.to_be_bytes());
+        header[12..16].copy_from_slice(&(VERSION + 1).to_be_bytes());
         let checksum = crc32c(&header[CHECKED_FROM..HEADER_BYTES]);
         header[8..12].copy_from_slice(&checksum.to_be_bytes());
         file.write_at(0, &[&header]).unwrap();
-        assert!(matches!(load(&disk).unwrap(), LoadedSnapshot::Newer(2)));
+        assert!(
+            matches!(load(&disk).unwrap(), LoadedSnapshot::Newer(version) if version == VERSION + 1)
+        );
     }
 
     proptest! {
@@ -243,7 +246,7 @@ mod tests {
             write(&disk, &HEAD, &RowMap::from([])).unwrap();
             let rows = rows_of(&list);
             write(&disk, &HEAD, &rows).unwrap();
-            let LoadedSnapshot::Found(head, found) = load(&disk).unwrap() else {
+            let LoadedSnapshot::Found(head, found, VERSION) = load(&disk).unwrap() else {
                 panic!("it was written")
             };
             prop_assert_eq!(head, HEAD);

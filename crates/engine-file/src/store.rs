@@ -100,12 +100,9 @@ impl LogStore for FileEngine {
     fn list(&self) -> BoxFuture<'_, Result<Vec<PartitionId>, StorageError>> {
         Box::pin(async move {
             self.shared.check_open()?;
-            let mut ids = self.shared.rows.read().partitions();
-            ids.extend(self.shared.segments.list()?);
-            ids.extend(self.shared.segments.list_set_aside()?);
-            ids.sort_unstable();
-            ids.dedup();
-            Ok(ids)
+            let mut ids: BTreeSet<_> = self.shared.rows.read().partitions().into_iter().collect();
+            self.shared.segments.add_listed(&mut ids)?;
+            Ok(ids.into_iter().collect())
         })
     }
 
@@ -141,7 +138,7 @@ impl LogStore for FileEngine {
         Box::pin(async move {
             self.shared.check_open()?;
             let shared = Arc::clone(&self.shared);
-            blocking(move || shared.lost()).await
+            blocking(move || Ok(shared.lost())).await
         })
     }
 

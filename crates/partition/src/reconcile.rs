@@ -23,6 +23,8 @@ pub struct Inventory {
     pub quarantined: BTreeMap<PartitionId, Timestamp>,
     /// Those of which something durable is gone, and what.
     pub lost: BTreeMap<PartitionId, String>,
+    /// Those that could not be looked at, and why.
+    pub unreadable: BTreeMap<PartitionId, String>,
 }
 
 /// What metadata says of the topics of one store.
@@ -43,12 +45,12 @@ pub enum Claim {
     },
 }
 
-/// A log of a topic that exists, and what it has lost.
+/// A log of a topic that exists, and what it has lost, or why it can't be looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
     /// Which one.
     pub id: PartitionId,
-    /// What is gone, as the store tells it.
+    /// What is gone or hides it, as the store tells it.
     pub what: String,
 }
 
@@ -59,6 +61,8 @@ pub struct Comparison {
     pub known: Vec<PartitionId>,
     /// Their topic exists, and something of them is gone: reported, and served to nobody.
     pub missing: Vec<Missing>,
+    /// Their topic exists, and they could not be looked at: reported, and left as they are.
+    pub unreadable: Vec<Missing>,
     /// Their topic exists, and they are in quarantine: to be released.
     pub returned: Vec<PartitionId>,
     /// Their topic is deleted: the removal is under way.
@@ -71,7 +75,7 @@ pub struct Comparison {
 
 /// Puts each log where it belongs.
 pub fn compare(inventory: &Inventory, claims: &Claims) -> Comparison {
-    let Inventory { listed, quarantined, lost } = inventory;
+    let Inventory { listed, quarantined, lost, unreadable } = inventory;
     let mut comparison = Comparison::default();
     for id in listed.union(&quarantined.keys().copied().collect()).copied() {
         match (claim_of(claims, id), quarantined.contains_key(&id), lost.get(&id)) {
@@ -79,7 +83,10 @@ pub fn compare(inventory: &Inventory, claims: &Claims) -> Comparison {
             (Some(Claim::Topic { .. }), false, Some(what)) => {
                 comparison.missing.push(Missing { id, what: what.clone() });
             }
-            (Some(Claim::Topic { .. }), false, None) => comparison.known.push(id),
+            (Some(Claim::Topic { .. }), false, None) => match unreadable.get(&id) {
+                Some(what) => comparison.unreadable.push(Missing { id, what: what.clone() }),
+                None => comparison.known.push(id),
+            },
             (Some(Claim::Deletion { .. }), _, _) => comparison.pending.push(id),
             (None, true, _) => comparison.quarantined.push(id),
             (None, false, _) => comparison.unknown.push(id),

@@ -68,6 +68,14 @@ impl StorageError {
         Self::new(kind, context).caused_by(source)
     }
 
+    /// The failure and what caused it, in one line: for a finding, not for whoever handles it.
+    pub fn in_one_line(&self) -> String {
+        match &self.source {
+            Some(source) => format!("{}: {source}", self.message),
+            None => self.message.to_string(),
+        }
+    }
+
     /// What to do about it.
     pub const fn kind(&self) -> ErrorKind {
         self.kind

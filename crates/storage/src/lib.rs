@@ -25,8 +25,8 @@ mod ticket;
 pub use error::{AppendError, CommitError, ErrorKind, ReadError, StorageError, is_lost};
 pub use log::{
     BatchInfo, ChunkId, ChunkInfo, ChunkRewrite, ChunkState, CommitLog, Compacted, Durability,
-    Finding, Found, LogBounds, LogListener, LogSettings, LogStore, Lost, OpenLog, Opened,
-    Quarantined, Removal, Space, Stored,
+    Finding, Found, LogBounds, LogListener, LogSettings, LogStore, LossCertainty, Lost, OpenLog,
+    Opened, Quarantined, Removal, Space, Stored,
 };
 pub use memory::{MemoryEngine, MemoryOptions};
 pub use meta::{Change, Expectation, Key, MetaBatch, MetaStore, Page, Row, Table, Value};

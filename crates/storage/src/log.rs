@@ -62,8 +62,9 @@ pub trait LogStore: Debug + Send + Sync {
     /// The logs in quarantine, in order.
     fn quarantined(&self) -> BoxFuture<'_, Result<Vec<Quarantined>, StorageError>>;
 
-    /// The logs of which something durable is known to be gone, in order: by a look at what is there,
-    /// not at what it holds. They are never served as if it had not been there.
+    /// The logs of which something durable is known to be gone, and those that could not be looked at,
+    /// in order: by a look at what is there, not at what it holds. What is gone is never served as if it
+    /// had not been there; a log that could not be looked at is no failure of the look.
     fn lost(&self) -> BoxFuture<'_, Result<Vec<Lost>, StorageError>>;
 
     /// Reads and checks everything of a log, changing nothing.
@@ -349,13 +350,24 @@ pub struct Quarantined {
     pub bytes: ByteCount,
 }
 
-/// A log of which something durable is gone.
+/// A log of which something durable is gone, or may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
     /// Which one.
     pub id: PartitionId,
     /// What, as a lower-case fact.
     pub what: String,
+    /// Whether that is known.
+    pub certainty: LossCertainty,
+}
+
+/// What a look at a log could tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossCertainty {
+    /// Something is gone.
+    Gone,
+    /// Nobody knows: the log could not be looked at. It may be whole.
+    Unreadable,
 }
 
 /// Something wrong that [`LogStore::verify`] found.

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     EngineReconciliation, Look, MissingPartition, Reconciler, Stranger, StrangerState, Subject,
+    is_claimed,
 };
 
 /// Logs that are set aside or brought back at a time: an engine makes them durable together.
@@ -47,8 +48,12 @@ impl Reconciler {
                 slot.withhold(StorageError::new(ErrorKind::Missing, message));
             }
         }
-        for id in before.keys().filter(|id| !now.contains_key(id)) {
-            if let Some(slot) = self.slot(*id) {
+        let unreadable = &look.comparison.unreadable;
+        for (id, what) in before.into_iter().filter(|(id, _)| !now.contains_key(id)) {
+            if unreadable.iter().any(|one| one.id == id) {
+                // Nobody knows whether it has it again.
+                self.missing.lock().insert(id, what);
+            } else if let Some(slot) = self.slot(id) {
                 slot.serve_again();
                 tracing::info!(partition = %id, "partition has its data again");
             }
@@ -105,6 +110,8 @@ impl Reconciler {
     }
 
     /// Removes what has been in quarantine for long enough, at the pace of deletions.
+    ///
+    /// It may take hours. What a topic claims meanwhile stays as it is, for the next pass.
     pub(super) async fn purge(&self, subject: Subject<'_>, look: &Look, stop: &CancellationToken) {
         let config = self.parts.settings.broker();
         let now = self.parts.cleaner.now();
@@ -125,6 +132,7 @@ impl Reconciler {
             let reserved = pace.reserve(begun);
             let count = due.len().min(logs_of_step(reserved.budget));
             let some: Vec<_> = due.drain(..count).collect();
+            let some = self.still_unknown(subject, some).await;
             let left = self.remove_step(subject, &some, reserved.budget).await;
             due.extend(left);
             let now = environment.monotonic();
@@ -132,6 +140,30 @@ impl Reconciler {
             pace.settle(now, reserved, reserved.budget, now.saturating_sub(begun));
             environment.sleep(pace.free_at().saturating_sub(now).max(REST_MIN)).await;
         }
+    }
+
+    /// Those that still no topic claims, by a look at their rows now.
+    async fn still_unknown(
+        &self,
+        subject: Subject<'_>,
+        some: Vec<PartitionId>,
+    ) -> Vec<PartitionId> {
+        let mut unknown = Vec::with_capacity(some.len());
+        for id in some {
+            match is_claimed(self.parts.meta.as_ref(), subject.engine, id).await {
+                Ok(false) => unknown.push(id),
+                Ok(true) => {
+                    tracing::warn!(log = %id, "a topic knows this log again: it is not removed");
+                }
+                Err(error) => {
+                    self.parts.metrics.reconciliation_failures.add(1);
+                    let cause = std::error::Error::source(&error).map(ToString::to_string);
+                    let engine = subject.engine;
+                    tracing::warn!(engine, log = %id, %error, cause, "nobody knows whether a topic has this log: it stays");
+                }
+            }
+        }
+        unknown
     }
 
     /// One step of the removal of some logs; those of which something is left. One that fails waits for
@@ -179,10 +211,14 @@ impl Reconciler {
         });
         let left = comparison.unknown.iter().filter(|id| unknown.contains(id));
         let left = left.map(|id| Stranger { id: *id, state: StrangerState::Left });
-        let missing = comparison.missing.iter().map(|one| MissingPartition {
+        let told = |one: &Missing| MissingPartition {
             id: one.id,
             topic: metadata.name_of(one.id.topic_id).unwrap_or_default().to_owned(),
             what: one.what.clone(),
+        };
+        tell(comparison.unreadable.len(), comparison.unreadable.iter(), |Missing { id, what }| {
+            let topic = metadata.name_of(id.topic_id);
+            tracing::warn!(topic, partition = %id, what, "partition can't be looked at: nobody knows whether it is whole");
         });
         let found = EngineReconciliation {
             engine: subject.engine.to_owned(),
@@ -190,7 +226,8 @@ impl Reconciler {
             known_count: comparison.known.len(),
             pending_count: comparison.pending.len(),
             strangers: aside.chain(left).collect(),
-            missing: missing.collect(),
+            missing: comparison.missing.iter().map(told).collect(),
+            unreadable: comparison.unreadable.iter().map(told).collect(),
         };
         self.found.lock().insert(subject.engine.to_owned(), found);
     }

@@ -2,7 +2,7 @@
 
 use strandline_model::PartitionId;
 use strandline_partition::reconcile::{Comparison, Inventory, compare};
-use strandline_storage::{LogStore, Lost, MetaStore, Quarantined};
+use strandline_storage::{LogStore, LossCertainty, Lost, MetaStore, Quarantined};
 
 use super::Metadata;
 use crate::topic::LoadError;
@@ -39,10 +39,14 @@ impl Look {
         lost: Vec<Lost>,
         meta: &dyn MetaStore,
     ) -> Result<Self, LoadError> {
+        let (gone, unreadable): (Vec<_>, Vec<_>) =
+            lost.into_iter().partition(|lost| lost.certainty == LossCertainty::Gone);
+        let by_id = |all: Vec<Lost>| all.into_iter().map(|lost| (lost.id, lost.what)).collect();
         let inventory = Inventory {
             listed: listed.into_iter().collect(),
             quarantined: quarantined.iter().map(|one| (one.id, one.since)).collect(),
-            lost: lost.into_iter().map(|lost| (lost.id, lost.what)).collect(),
+            lost: by_id(gone),
+            unreadable: by_id(unreadable),
         };
         let metadata = Metadata::read(meta).await?;
         let comparison = compare(&inventory, &metadata.claims(engine));

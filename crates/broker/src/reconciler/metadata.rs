@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use strandline_model::TopicId;
+use strandline_model::{PartitionId, TopicId};
 use strandline_partition::reconcile::{Claim, Claims};
 use strandline_storage::{MetaStore, Row, StorageError, Table};
 
 use crate::broker::CLUSTER_ID_KEY;
 use crate::row_codec::RowError;
-use crate::topic::{DeletionRow, LoadError, TopicRow};
+use crate::topic::{DeletionRow, LoadError, TopicRow, deletion_key, topic_key};
 
 /// Rows read at a time.
 const SCAN_ROWS: usize = 1_000;
@@ -69,6 +69,34 @@ impl Metadata {
 pub async fn has_metadata(meta: &dyn MetaStore) -> Result<bool, StorageError> {
     let cluster_id = meta.get(Table::Cluster, Bytes::from_static(CLUSTER_ID_KEY)).await?;
     Ok(cluster_id.is_some())
+}
+
+/// Whether a topic, or a deletion that is pending, claims a log of `engine` now.
+///
+/// Fails when a row of it can't be read: what nobody understands may claim it.
+pub(super) async fn is_claimed(
+    meta: &dyn MetaStore,
+    engine: &str,
+    id: PartitionId,
+) -> Result<bool, LoadError> {
+    let tables = [
+        (Table::Topics, topic_key(id.topic_id)),
+        (Table::Deletions, deletion_key(engine, id.topic_id)),
+        // Once more: one that is brought back moves from the second table to the first.
+        (Table::Topics, topic_key(id.topic_id)),
+    ];
+    for (table, key) in tables {
+        let Some(value) = meta.get(table, key.clone()).await? else { continue };
+        let decoded = match table {
+            Table::Deletions => DeletionRow::decode(&key, value).map(|row| row.topic),
+            _ => TopicRow::decode(value),
+        };
+        let topic = decoded.map_err(|error| LoadError::Row { table, key, error })?;
+        if topic.engine == engine && id.index.get() < topic.partition_count {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 async fn scan(

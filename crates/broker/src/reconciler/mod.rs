@@ -7,6 +7,8 @@
 //!
 //! # Invariants
 //! - A log is set aside only when two looks, some time apart, agree that no topic knows it.
+//! - Before each step of a removal the rows are looked at again: what a topic claims meanwhile stays.
+//! - A log that can't be looked at hides no other: it is told of, and served or not as it was.
 //! - Nothing is done on the strength of rows that can't be read.
 //! - What fails is told, left as it is, and tried again in the next pass; one engine never holds up the
 //!   others for longer than its own work.
@@ -34,6 +36,7 @@ use crate::settings::SettingsSource;
 use crate::topic::{LoadError, Registry};
 
 pub use look::Look;
+use metadata::is_claimed;
 pub use metadata::{Metadata, has_metadata};
 pub use status::{EngineReconciliation, MissingPartition, Stranger, StrangerState};
 

@@ -19,6 +19,8 @@ pub struct EngineReconciliation {
     pub strangers: Vec<Stranger>,
     /// Partitions of which something is gone.
     pub missing: Vec<MissingPartition>,
+    /// Partitions that could not be looked at, and why: nobody knows whether they are whole.
+    pub unreadable: Vec<MissingPartition>,
 }
 
 /// A log that no topic knows.
@@ -46,14 +48,14 @@ pub enum StrangerState {
     Left,
 }
 
-/// A partition that is served to nobody, since something of it is gone.
+/// A partition that is served to nobody, since something of it is gone; or one that can't be looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingPartition {
     /// Which one.
     pub id: PartitionId,
     /// The name of its topic.
     pub topic: String,
-    /// What is gone.
+    /// What is gone, or why nobody knows.
     pub what: String,
 }
 

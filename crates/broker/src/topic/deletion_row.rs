@@ -137,7 +137,7 @@ impl DeletionRow {
 }
 
 /// The key of the row of a deleted topic.
-pub(super) fn deletion_key(engine: &str, topic_id: TopicId) -> Bytes {
+pub(crate) fn deletion_key(engine: &str, topic_id: TopicId) -> Bytes {
     let mut buf = BytesMut::new();
     put_text(&mut buf, engine);
     buf.put_slice(topic_id.as_bytes());

@@ -24,7 +24,7 @@ pub(crate) use create::{
     CreateError, CreatePartitionsError, NewTopic, PARTITIONS_PER_REQUEST_MAX, PlannedTopic,
 };
 pub(crate) use delete::DeleteError;
-pub(crate) use deletion_row::{DeletedBy, DeletionRow};
+pub(crate) use deletion_row::{DeletedBy, DeletionRow, deletion_key};
 pub use registry::LoadError;
 pub(crate) use registry::Registry;
 pub(crate) use resting::RestingNames;

@@ -226,3 +226,66 @@ async fn where_metadata_is_forgotten_strangers_are_told_of_and_left_alone() {
     assert_eq!(house.engine().logs.quarantined().await.unwrap(), []);
     assert_eq!(house.engine().logs.list().await.unwrap(), [partition(0)]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_log_that_cannot_be_looked_at_hides_no_other_and_is_served_as_it_was() {
+    let house = TestBroker::start().await;
+    let mut client = house.connect();
+    client.create_topic("t", 1).await;
+    assert_eq!(client.produce("t", batch(&["a"])).await, (0, 0));
+    plant(&house).await;
+    let id = only_topic(&house);
+    house.faults.hide(id, "list folder: i/o error");
+    let found = check(&house).await;
+    assert_eq!((found.known_count, found.missing.len()), (0, 0));
+    assert_eq!(found.unreadable.len(), 1);
+    assert_eq!((found.unreadable[0].id, &found.unreadable[0].topic[..]), (id, "t"));
+    assert_eq!(found.unreadable[0].what, "list folder: i/o error");
+    assert!(matches!(found.strangers[0].state, StrangerState::Quarantined { .. }), "the others");
+    assert_eq!(client.produce("t", batch(&["b"])).await, (0, 1), "nothing is known to be gone");
+
+    // One that had lost something does not get it back by being unreadable.
+    house.faults.lose(id, Some("gone"));
+    check(&house).await;
+    house.faults.hide(id, "list folder: i/o error");
+    assert_eq!(check(&house).await.unreadable.len(), 1);
+    assert_eq!(codes(&mut client).await, [STORAGE_ERROR; 3]);
+    house.faults.lose(id, None);
+    assert_eq!(check(&house).await.unreadable, []);
+    assert_eq!(codes(&mut client).await, [0; 3]);
+}
+
+/// A topic's row, as docs/format.md has it.
+pub(crate) fn topic_row(name: &str, partitions: u32) -> Vec<u8> {
+    let mut row = vec![1];
+    for text in [name, "file"] {
+        row.extend(u16::try_from(text.len()).unwrap().to_be_bytes());
+        row.extend(text.as_bytes());
+    }
+    row.extend(partitions.to_be_bytes());
+    row.extend([0; 8]);
+    row.extend([0; 2]);
+    row
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_topic_claims_while_a_purge_goes_on_is_not_removed() {
+    // Slow enough that each log has a step of its own.
+    let house = TestBroker::start_with(&[("deletion.max.bytes.per.sec", "16384")]).await;
+    for index in 0..3 {
+        Subject::open(house.engine(), index).await.append_some(5).await;
+    }
+    assert_eq!(check(&house).await.strangers.len(), 3);
+    house.environment.advance_ms(WEEK_MS);
+    let key = partition(0).topic_id.as_bytes().to_vec();
+    let back = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let row = MetaBatch::new().put(Table::Topics, key, topic_row("back", 3));
+        house.engine().rows.commit(row).await.unwrap();
+    };
+    tokio::join!(check(&house), back);
+    assert_eq!(house.engine().logs.list().await.unwrap(), [partition(1), partition(2)]);
+    let found = check(&house).await;
+    assert_eq!((found.known_count, found.strangers.len()), (2, 0), "they are brought back");
+    assert_eq!(house.broker.metrics().reconciliation_failures.get(), 0);
+}

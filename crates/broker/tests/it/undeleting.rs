@@ -1,15 +1,17 @@
 //! Bringing a deleted topic back: whole, or not at all.
 
-use strandline_broker::{DeletionAction, UndeleteError};
+use strandline_broker::{DeletionAction, Environment, UndeleteError};
 use strandline_model::TopicId;
-use strandline_storage::ErrorKind;
+use strandline_storage::testkit::Subject;
 use strandline_storage::testkit::faults::{CommitFault, RemoveFault};
+use strandline_storage::{ErrorKind, MetaBatch, Table};
 use strandline_wire::{ErrorCode, delete_topics};
 
 use crate::deletion::delete;
 use crate::groups::{commit, positions};
 use crate::harness::{Client, TestBroker, batch, idempotent_batch, text};
 use crate::purging::pass_ms;
+use crate::reconciling::topic_row;
 
 const TOPIC: i8 = 2;
 const LATEST: i64 = -1;
@@ -144,4 +146,29 @@ async fn a_topic_that_came_back_can_be_deleted_and_brought_back_again() {
     }
     assert_eq!(undelete(&house, id, Some("t")).await, Ok("t".to_owned()));
     is_whole(&mut client, "t").await;
+}
+
+/// Programs before the grace had no mark for a removal that has begun: some of the topic may be gone.
+#[tokio::test(start_paused = true)]
+async fn a_deletion_of_the_first_version_counts_as_begun_and_goes_at_once() {
+    let house = TestBroker::start().await;
+    let now = house.environment.now().as_millis();
+    let id = strandline_storage::testkit::partition(0).topic_id;
+    Subject::open(house.engine(), 0).await.append_some(5).await;
+    let mut key = vec![0, 4];
+    key.extend(b"file");
+    key.extend(id.as_bytes());
+    let mut row = vec![1];
+    row.extend(now.to_be_bytes());
+    row.extend((now + 3_600_000).to_be_bytes());
+    row.extend(topic_row("old", 1));
+    let rows = std::sync::Arc::clone(&house.engine().rows);
+    rows.commit(MetaBatch::new().put(Table::Deletions, key, row)).await.unwrap();
+
+    let house = house.restart().await;
+    let refused = undelete(&house, id, None).await.unwrap_err();
+    assert_eq!(refused, "the removal of old has begun: it can't be brought back");
+    pass_ms(&house, 1_000).await;
+    assert_eq!(house.broker.deletions().len(), 0, "nobody waits for what nothing brings back");
+    assert_eq!(house.engine().logs.list().await.unwrap(), []);
 }

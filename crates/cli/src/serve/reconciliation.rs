@@ -1,6 +1,6 @@
 //! What reconciliation found, from the broker's words to those of HTTP.
 
-use strandline_broker::{Broker, EngineReconciliation, StrangerState};
+use strandline_broker::{Broker, EngineReconciliation, MissingPartition as Found, StrangerState};
 use strandline_console::{MissingPartition, Reconciliation, Stranger};
 
 /// What was found last of each engine.
@@ -25,18 +25,22 @@ fn told(found: EngineReconciliation) -> Reconciliation {
             purge_at,
         }
     });
-    let missing = found.missing.iter().map(|missing| MissingPartition {
-        topic: missing.topic.clone(),
-        topic_id: missing.id.topic_id.to_string(),
-        partition: missing.id.index.get(),
-        what: missing.what.clone(),
-    });
     Reconciliation {
         checked_at: found.checked_at,
         known: found.known_count,
         pending: found.pending_count,
         strangers: strangers.collect(),
-        missing: missing.collect(),
+        missing: found.missing.iter().map(partition).collect(),
+        unreadable: found.unreadable.iter().map(partition).collect(),
         engine: found.engine,
+    }
+}
+
+fn partition(found: &Found) -> MissingPartition {
+    MissingPartition {
+        topic: found.topic.clone(),
+        topic_id: found.id.topic_id.to_string(),
+        partition: found.id.index.get(),
+        what: found.what.clone(),
     }
 }

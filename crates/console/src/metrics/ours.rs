@@ -198,6 +198,9 @@ fn encode_reconciliation(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {
     let help = "Partitions that have lost data and are served to nobody";
     let missing = of_each(|one| one.missing.len() as u64);
     to.gauges("strandline_storage_missing_partitions", help, missing)?;
+    let help = "Partitions whose files can't be looked at";
+    let unreadable = of_each(|one| one.unreadable.len() as u64);
+    to.gauges("strandline_storage_unreadable_partitions", help, unreadable)?;
     #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 fit an f64")]
     let checked = now
         .reconciliation

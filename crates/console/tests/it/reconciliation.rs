@@ -29,6 +29,12 @@ pub(crate) fn found() -> Vec<Reconciliation> {
             partition: 3,
             what: "segment is missing".to_owned(),
         }],
+        unreadable: vec![MissingPartition {
+            topic: "orders".to_owned(),
+            topic_id: "REJCQkJCQkJCQkJCQkJCQg".to_owned(),
+            partition: 4,
+            what: "i/o error".to_owned(),
+        }],
     }]
 }
 
@@ -46,7 +52,9 @@ async fn what_is_unknown_and_what_is_missing_is_listed_as_json() {
             r#""purge_at":"2023-11-14T22:13:21Z"},{"topic_id":"QkJCQkJCQkJCQkJCQkJCQg","#,
             r#""partition":1,"state":"left","bytes":0,"since":null,"purge_at":null}],"#,
             r#""missing":[{"topic":"orders","topic_id":"REJCQkJCQkJCQkJCQkJCQg","#,
-            r#""partition":3,"what":"segment is missing"}]}]"#,
+            r#""partition":3,"what":"segment is missing"}],"#,
+            r#""unreadable":[{"topic":"orders","topic_id":"REJCQkJCQkJCQkJCQkJCQg","#,
+            r#""partition":4,"what":"i/o error"}]}]"#,
         )
     );
     console.stop().await;

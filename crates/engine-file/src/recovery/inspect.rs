@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use strandline_model::PartitionId;
 use strandline_storage::{
-    BoxFuture, CommitError, ErrorKind, Finding, Key, Lost, MetaBatch, MetaStore, Page, Quarantined,
-    StorageError, Table, Value,
+    BoxFuture, CommitError, ErrorKind, Finding, Key, LossCertainty, Lost, MetaBatch, MetaStore,
+    Page, Quarantined, StorageError, Table, Value,
 };
 
 use super::decide::Decisions;
@@ -24,7 +24,9 @@ use crate::folder_lock;
 use crate::journal::group::{Entry, Group};
 use crate::journal::reader::{Journal, WalkStart};
 use crate::rows::Rows;
-use crate::segment::{Placement, SegmentName, SegmentOptions, SegmentStore, missing_segment};
+use crate::segment::{
+    Checked, Placement, SegmentName, SegmentOptions, SegmentStore, missing_segment,
+};
 use crate::snapshot::{self, LoadedSnapshot};
 use crate::tables::TableNumber;
 
@@ -77,7 +79,7 @@ impl Inspection {
         let lock = folder_lock::take(&*disk)?;
         let segments = SegmentStore::new(Arc::clone(&disk), SegmentOptions::production());
         let (head, rows) = match snapshot::load(&*disk).map_err(failed("read snapshot"))? {
-            LoadedSnapshot::Found(head, rows) => (head, rows),
+            LoadedSnapshot::Found(head, rows, _) => (head, rows),
             LoadedSnapshot::Newer(version) => return Err(OpenError::newer(version)),
             LoadedSnapshot::Damaged => {
                 return Err(OpenError::damaged("its snapshot is not readable"));
@@ -115,53 +117,63 @@ impl Inspection {
     /// Every partition that owns bytes or rows.
     pub fn list(&self) -> Result<BTreeSet<PartitionId>, StorageError> {
         let mut ids: BTreeSet<_> = self.rows.partitions().into_iter().collect();
-        ids.extend(self.segments.list()?);
-        ids.extend(self.segments.list_set_aside()?);
         ids.extend(self.expected.keys());
+        self.segments.add_listed(&mut ids)?;
         Ok(ids)
     }
 
     /// The logs in quarantine.
-    pub fn quarantined(&self) -> Result<Vec<Quarantined>, StorageError> {
+    pub fn quarantined(&self) -> Vec<Quarantined> {
         self.rows.list_quarantined(&self.segments)
     }
 
-    /// The logs of which something durable is gone, by a look at what is there.
-    pub fn lost(&self) -> Result<Vec<Lost>, StorageError> {
+    /// The logs of which something durable is gone, by a look at what is there, and those that could not
+    /// be looked at.
+    pub fn lost(&self) -> Vec<Lost> {
         let mut lost = Vec::new();
         for id in self.rows.partitions() {
             if self.rows.is_removed(id) || self.rows.quarantined(id).is_some() {
                 continue;
             }
-            let there = self.segments.segments_of(id)?;
-            let facts = self.rows.segments(id);
-            let missing = facts.iter().find(|facts| !there.contains(&facts.name()));
-            let what = match (self.rows.damage(id), missing) {
-                (Some(damage), _) => damage.describe(id),
-                (None, Some(facts)) => missing_segment(id, facts.name()),
-                (None, None) => continue,
+            let (what, certainty) = match (self.rows.damage(id), self.missing_of(id)) {
+                (Some(damage), _) => (damage.describe(id), LossCertainty::Gone),
+                (None, Ok(Some(segment))) => (missing_segment(id, segment), LossCertainty::Gone),
+                (None, Err(error)) => (error.in_one_line(), LossCertainty::Unreadable),
+                (None, Ok(None)) => continue,
             };
-            lost.push(Lost { id, what });
+            lost.push(Lost { id, what, certainty });
         }
-        Ok(lost)
+        lost
+    }
+
+    /// The first segment of the rows that has no file.
+    fn missing_of(&self, id: PartitionId) -> Result<Option<SegmentName>, StorageError> {
+        let there = self.segments.segments_of(id)?;
+        let mut names = self.rows.segments(id).into_iter().map(|facts| facts.name());
+        Ok(names.find(|name| !there.contains(name)))
     }
 
     /// Reads and checks everything of a log. One that is removed or in quarantine is left alone.
-    pub fn verify(&self, id: PartitionId) -> Result<LogCheck, StorageError> {
+    pub fn verify(&self, id: PartitionId) -> LogCheck {
         if self.rows.is_removed(id) || self.rows.quarantined(id).is_some() {
-            return Ok(LogCheck::default());
+            return LogCheck::default();
         }
         let facts = self.rows.segments(id);
         let none = BTreeSet::new();
         let expected = self.expected.get(&id).unwrap_or(&none);
-        let checked = self.segments.check_closed(id, &facts, expected)?;
+        // One that can't be read is a finding: the others are checked all the same.
+        let checked = self.segments.check_closed(id, &facts, expected).unwrap_or_else(|error| {
+            let message = error.in_one_line();
+            let finding = Finding { chunk: String::new(), position: 0, message };
+            Checked { damage: vec![finding], ..Checked::default() }
+        });
         let damage = self.rows.damage(id).map(|damage| damage.finding(id));
         let contradictions = self.contradictions.get(&id).into_iter().flatten().cloned();
         let all = damage.into_iter().chain(contradictions).chain(checked.damage);
         let all = all.map(|finding| (Severity::Damage, finding));
         let notes = checked.notes.into_iter().map(|finding| (Severity::Note, finding));
         let findings = all.chain(notes).collect();
-        Ok(LogCheck { findings, segments: facts.len(), bytes: checked.bytes })
+        LogCheck { findings, segments: facts.len(), bytes: checked.bytes }
     }
 }
 

@@ -49,6 +49,14 @@ pub(crate) struct Recovered {
     pub(crate) report: RecoveryReport,
 }
 
+/// What a folder's snapshot says.
+#[derive(Debug)]
+struct Written {
+    head: SnapshotHead,
+    rows: RowMap,
+    version: u32,
+}
+
 /// A folder that nobody wrote yet.
 const NEW: SnapshotHead = SnapshotHead {
     sequence: GroupSequence(0),
@@ -74,7 +82,7 @@ pub(crate) fn recover(
         LoadedSnapshot::None => SnapshotFound::None,
         LoadedSnapshot::Newer(_) => SnapshotFound::Newer,
         LoadedSnapshot::Damaged => SnapshotFound::Damaged,
-        LoadedSnapshot::Found(head, _) if head.clean => SnapshotFound::Clean,
+        LoadedSnapshot::Found(head, ..) if head.clean => SnapshotFound::Clean,
         LoadedSnapshot::Found(..) => SnapshotFound::Running,
     };
     let others = has_others(&**disk, segments)?;
@@ -89,9 +97,13 @@ pub(crate) fn recover(
             snapshot::write(&**disk, &NEW, &RowMap::new()).map_err(failed("write snapshot"))?;
             Recovered::from_snapshot(NEW, RowMap::new())
         }
-        (FolderVerdict::Resume | FolderVerdict::Recover, LoadedSnapshot::Found(head, rows)) => {
+        (
+            FolderVerdict::Resume | FolderVerdict::Recover,
+            LoadedSnapshot::Found(head, rows, version),
+        ) => {
             disk.create_dir(folder).map_err(failed("make journal"))?;
-            go_on(disk, segments, head, rows, (first_look, reserve))?
+            let written = Written { head, rows, version };
+            go_on(disk, segments, written, (first_look, reserve))?
         }
         (_, LoadedSnapshot::None) => {
             return Err(OpenError::damaged(
@@ -108,8 +120,7 @@ pub(crate) fn recover(
 fn go_on(
     disk: &Arc<dyn Disk>,
     segments: &Arc<SegmentStore>,
-    head: SnapshotHead,
-    rows: RowMap,
+    Written { head, rows, version }: Written,
     (folder, reserve): (FolderFacts, ByteCount),
 ) -> Result<Recovered, OpenError> {
     // Whoever stopped before may have been killed between making, renaming or removing a file and the
@@ -131,7 +142,12 @@ fn go_on(
     let is_complete = (FolderFacts { tail, ..folder }).verdict() == FolderVerdict::Resume;
     let mut recovered = if is_complete {
         let report = RecoveryReport::clean();
-        Recovered { report, ..Recovered::from_snapshot(head, facts.into_rows()) }
+        let rows = facts.into_rows();
+        if version < snapshot::VERSION {
+            // Before the first row that the older program can't read: it must refuse the folder by then.
+            snapshot::write(&**disk, &head, &rows).map_err(failed("write snapshot"))?;
+        }
+        Recovered { report, ..Recovered::from_snapshot(head, rows) }
     } else {
         // A disk that can't tell has room.
         if disk.free_space().is_ok_and(|free| free < reserve) {

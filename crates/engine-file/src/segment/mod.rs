@@ -42,6 +42,7 @@ mod walk;
 mod tests;
 
 pub(crate) use append::DurableWriteError;
+pub(crate) use check::Checked;
 pub(crate) use facts::{Append, Placement, SegmentFacts, chunks_of};
 pub(crate) use log::SegmentLog;
 pub(crate) use name::{SegmentName, rescue_name};

@@ -16,11 +16,6 @@ use super::store::SegmentStore;
 use crate::disk::{DirEntry, EntryKind, OpenMode};
 
 impl SegmentStore {
-    /// Every partition of which something is set aside, in order.
-    pub(crate) fn list_set_aside(&self) -> Result<Vec<PartitionId>, StorageError> {
-        self.partitions_in(Path::new(QUARANTINE))
-    }
-
     /// Whether a partition has a folder, here or aside.
     pub(crate) fn has_files(&self, id: PartitionId) -> Result<bool, StorageError> {
         for folder in [partition_dir(id), quarantine_dir(id)] {

@@ -1,16 +1,17 @@
 //! What the logs of one data directory share: the disk, the open files, the bounds.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use parking_lot::Mutex;
-use strandline_model::{ByteCount, Offset, PartitionId};
+use strandline_model::{ByteCount, Offset, PartitionId, PartitionIndex};
 use strandline_storage::{LogSettings, StorageError};
 
 use super::files::Files;
-use super::name::{FileKey, LOGS, parse_partition, partition_dir, topic_dir};
+use super::name::{FileKey, LOGS, QUARANTINE, parse_partition, partition_dir, topic_dir};
 use super::recover::Beyond;
 use super::sync::{CacheWindow, SyncWork};
 use super::{SegmentFacts, SegmentLog};
@@ -104,11 +105,7 @@ impl SegmentStore {
 
     /// Every partition that has a folder here, in order.
     pub(crate) fn list(&self) -> Result<Vec<PartitionId>, StorageError> {
-        self.partitions_in(Path::new(LOGS))
-    }
-
-    /// Every partition that has a folder below `root`, in order.
-    pub(super) fn partitions_in(&self, root: &Path) -> Result<Vec<PartitionId>, StorageError> {
+        let root = Path::new(LOGS);
         let mut ids = Vec::new();
         for topic in self.dirs_in(root)? {
             let Ok(topic_id) = topic.parse() else { continue };
@@ -120,6 +117,31 @@ impl SegmentStore {
         }
         ids.sort_unstable();
         Ok(ids)
+    }
+
+    /// Adds every partition that has a folder, here or aside.
+    ///
+    /// A topic's folder that can't be read hides what is in it and nothing else: it stands for the
+    /// partitions of it that `ids` has, or for its first.
+    pub(crate) fn add_listed(&self, ids: &mut BTreeSet<PartitionId>) -> Result<(), StorageError> {
+        for root in [LOGS, QUARANTINE].map(Path::new) {
+            for topic in self.dirs_in(root)? {
+                let Ok(topic_id) = topic.parse() else { continue };
+                let of_topic = |index| PartitionId::new(topic_id, index);
+                match self.dirs_in(&root.join(topic)) {
+                    Ok(names) => {
+                        ids.extend(
+                            names.iter().filter_map(|name| parse_partition(name)).map(of_topic),
+                        );
+                    }
+                    Err(_) if ids.iter().any(|id| id.topic_id == topic_id) => {}
+                    Err(_) => {
+                        ids.insert(of_topic(PartitionIndex::new(0)));
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Takes the list of everything that was written until now and is not synced.

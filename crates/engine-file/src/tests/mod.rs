@@ -16,6 +16,7 @@ mod room;
 mod space;
 mod start;
 mod unsound;
+mod version;
 
 use std::sync::Arc;
 

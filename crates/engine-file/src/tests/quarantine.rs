@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use strandline_model::{ByteCount, Offset, Timestamp};
 use strandline_storage::testkit::{Appended, partition, settings};
-use strandline_storage::{ErrorKind, LogSettings, LogStore, Removal};
+use strandline_storage::{ErrorKind, LogSettings, LogStore, LossCertainty, Removal};
 
 use super::Running;
-use crate::disk::{Crash, Disk, OpenMode, Replay, TestDisk};
+use crate::Inspection;
+use crate::disk::{Crash, Disk, Fault, OpenMode, Replay, TestDisk};
 
 const SINCE: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
@@ -234,4 +235,61 @@ async fn a_log_whose_segment_is_gone_is_lost_and_never_empty() {
     let lost = running.file.lost().await.unwrap();
     assert_eq!(lost.iter().map(|one| one.id).collect::<Vec<_>>(), [partition(0), partition(1)]);
     drop(subject);
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_read_hides_its_own_log_only() {
+    let disk = TestDisk::new();
+    let running = Running::on(&disk);
+    filled(&running, 0).await;
+    filled(&running, 1).await;
+    filled(&running, 2).await;
+    running.file.quarantine(partition(2), SINCE).await.unwrap();
+    let topic = partition(0).topic_id.to_string();
+    let missing = paths_of(&disk, "logs").into_iter().rfind(|path| {
+        path.to_string_lossy().contains("/1/") && path.extension().is_some_and(|kind| kind == "log")
+    });
+    disk.remove_file(&missing.unwrap()).unwrap();
+
+    disk.inject(&format!("logs/{topic}/0"), 0, Fault::List);
+    let lost = running.file.lost().await.unwrap();
+    let told: Vec<_> = lost.iter().map(|one| (one.id, one.certainty)).collect();
+    let expected = [(partition(0), LossCertainty::Unreadable), (partition(1), LossCertainty::Gone)];
+    assert_eq!(told, expected);
+    assert!(
+        lost[0].what.contains("list folder") && lost[0].what.contains("os error 5"),
+        "{lost:?}"
+    );
+
+    // The topic's folder, here and aside; what its rows know is listed all the same.
+    for root in ["logs", "quarantine"] {
+        disk.inject(&format!("{root}/{topic}"), 0, Fault::List);
+    }
+    let all = [partition(0), partition(1), partition(2)];
+    assert_eq!(running.file.list().await.unwrap(), all);
+    disk.inject(&format!("quarantine/{topic}/2"), 0, Fault::List);
+    let quarantined = running.file.quarantined().await.unwrap();
+    assert_eq!(quarantined.iter().map(|one| one.id).collect::<Vec<_>>(), [partition(2)]);
+
+    // The same of a folder that nobody serves.
+    let disk = running.close().await;
+    disk.inject(&format!("logs/{topic}/0"), 0, Fault::List);
+    let seen = Inspection::open(std::sync::Arc::new(disk.clone())).unwrap();
+    let told: Vec<_> = seen.lost().into_iter().map(|one| (one.id, one.certainty)).collect();
+    assert_eq!(told, expected);
+    disk.inject(&format!("logs/{topic}/0"), 0, Fault::List);
+    let findings = seen.verify(partition(0)).findings;
+    assert!(findings[0].1.message.contains("os error 5"), "{findings:?}");
+}
+
+#[tokio::test]
+async fn a_topic_folder_of_strangers_that_cannot_be_read_is_no_secret() {
+    let disk = TestDisk::new();
+    let running = Running::on(&disk);
+    let stranger = strandline_model::TopicId::from_bytes([9; 16]);
+    disk.create_dir(Path::new("logs")).unwrap();
+    disk.create_dir(&Path::new("logs").join(stranger.to_string())).unwrap();
+    disk.inject(&stranger.to_string(), 0, Fault::List);
+    let listed = running.file.list().await.unwrap();
+    assert_eq!(listed.iter().map(|id| id.topic_id).collect::<Vec<_>>(), [stranger]);
 }

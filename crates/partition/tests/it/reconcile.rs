@@ -15,11 +15,13 @@ fn id(topic: u8, index: u32) -> PartitionId {
 const SINCE: Timestamp = Timestamp::from_millis(1_000);
 
 /// Each class with what it holds.
-fn classes(comparison: &Comparison) -> [(&'static str, Vec<PartitionId>); 6] {
-    let Comparison { known, missing, returned, pending, unknown, quarantined } = comparison;
+fn classes(comparison: &Comparison) -> [(&'static str, Vec<PartitionId>); 7] {
+    let Comparison { known, missing, unreadable, returned, pending, unknown, quarantined } =
+        comparison;
     [
         ("known", known.clone()),
         ("missing", missing.iter().map(|one| one.id).collect()),
+        ("unreadable", unreadable.iter().map(|one| one.id).collect()),
         ("returned", returned.clone()),
         ("pending", pending.clone()),
         ("unknown", unknown.clone()),
@@ -61,6 +63,7 @@ fn each_case_has_one_class() {
             listed: BTreeSet::from([id]),
             quarantined: in_quarantine.then_some((id, SINCE)).into_iter().collect(),
             lost: lost.then(|| (id, "gone".to_owned())).into_iter().collect(),
+            ..Inventory::default()
         };
         let claims: Claims = claim.map(|claim| (id.topic_id, claim)).into_iter().collect();
         let comparison = compare(&inventory, &claims);
@@ -70,6 +73,32 @@ fn each_case_has_one_class() {
         if class == "missing" {
             assert_eq!(comparison.missing[0].what, "gone");
         }
+    }
+}
+
+#[test]
+fn what_could_not_be_looked_at_is_neither_whole_nor_lost_and_no_stranger_for_it() {
+    let claims = Claims::from([(id(7, 0).topic_id, Claim::Topic { partition_count: 1 })]);
+    let inventory = |index, in_quarantine: bool, lost: bool| Inventory {
+        listed: BTreeSet::from([id(7, index)]),
+        quarantined: in_quarantine.then_some((id(7, index), SINCE)).into_iter().collect(),
+        lost: lost.then(|| (id(7, index), "gone".to_owned())).into_iter().collect(),
+        unreadable: BTreeMap::from([(id(7, index), "i/o error".to_owned())]),
+    };
+    let cases = [
+        (0, false, false, "unreadable"),
+        // What is known to be gone matters more.
+        (0, false, true, "missing"),
+        (0, true, false, "returned"),
+        (1, false, false, "unknown"),
+        (1, true, false, "quarantined"),
+    ];
+    for (index, in_quarantine, lost, class) in cases {
+        let comparison = compare(&inventory(index, in_quarantine, lost), &claims);
+        let found = classes(&comparison).into_iter().filter(|(_, ids)| !ids.is_empty());
+        let found: Vec<_> = found.map(|(name, _)| name).collect();
+        assert_eq!(found, [class], "{index} {in_quarantine} {lost}");
+        assert!(class != "unreadable" || comparison.unreadable[0].what == "i/o error");
     }
 }
 
@@ -116,10 +145,11 @@ fn any_id() -> impl Strategy<Value = PartitionId> {
 
 fn any_inventory() -> impl Strategy<Value = Inventory> {
     let ids = || prop::collection::btree_set(any_id(), 0..12);
-    (ids(), ids(), ids()).prop_map(|(listed, quarantined, lost)| Inventory {
+    (ids(), ids(), ids(), ids()).prop_map(|(listed, quarantined, lost, unreadable)| Inventory {
         listed,
         quarantined: quarantined.into_iter().map(|id| (id, SINCE)).collect(),
         lost: lost.into_iter().map(|id| (id, "gone".to_owned())).collect(),
+        unreadable: unreadable.into_iter().map(|id| (id, "i/o error".to_owned())).collect(),
     })
 }
 

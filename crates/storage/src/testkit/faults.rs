@@ -19,7 +19,7 @@ use strandline_model::PartitionId;
 use tokio::sync::{Notify, watch};
 
 use super::Engine;
-use crate::{CommitLog, ErrorKind, Lost, StorageError};
+use crate::{CommitLog, ErrorKind, LossCertainty, Lost, StorageError};
 use gate::Gate;
 
 /// The plan of failures: a handle that the test keeps. Clones share it.
@@ -152,7 +152,15 @@ impl Faults {
     pub fn lose(&self, id: PartitionId, what: Option<&str>) {
         let lost = &mut self.plan.lock().lost;
         lost.retain(|one| one.id != id);
-        lost.extend(what.map(|what| Lost { id, what: what.to_owned() }));
+        let certainty = LossCertainty::Gone;
+        lost.extend(what.map(|what| Lost { id, what: what.to_owned(), certainty }));
+    }
+
+    /// From now on the store says that this log can't be looked at.
+    pub fn hide(&self, id: PartitionId, what: &str) {
+        let lost = &mut self.plan.lock().lost;
+        lost.retain(|one| one.id != id);
+        lost.push(Lost { id, what: what.to_owned(), certainty: LossCertainty::Unreadable });
     }
 
     /// Lets the rewrite after the next `skip` ones fail before it begins, whichever log it is of.

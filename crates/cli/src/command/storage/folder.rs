@@ -46,8 +46,7 @@ impl Folder {
             Err(error) => return Err(self.cannot_open(&error)),
         };
         let listed = inspection.list().map_err(|error| self.unreadable(&error))?;
-        let quarantined = inspection.quarantined().map_err(|error| self.unreadable(&error))?;
-        let lost = inspection.lost().map_err(|error| self.unreadable(&error))?;
+        let (quarantined, lost) = (inspection.quarantined(), inspection.lost());
         let engine = StorageEngine::File.name();
         let look = Look::of(engine, listed, quarantined, lost, &inspection).await;
         let look = look.map_err(|error| self.no_metadata(&error))?;

@@ -51,6 +51,7 @@ struct Act {
 const SET_ASIDE: &str = "set-aside";
 const BRING_BACK: &str = "bring-back";
 const MISSING: &str = "missing";
+const UNREADABLE: &str = "unreadable";
 
 impl Reconcile {
     pub(super) async fn run(self) -> Result<(), Failure> {
@@ -65,7 +66,7 @@ impl Reconcile {
                 return Err(Failure::new(Exit::Unsatisfied, "folder_damaged", message));
             }
         };
-        let is_undone = |act: &Act| act.action != MISSING && !act.done;
+        let is_undone = |act: &Act| ![MISSING, UNREADABLE].contains(&act.action) && !act.done;
         if self.yes && acts.iter().any(is_undone) {
             acts = self.carry_out().await?;
         }
@@ -78,8 +79,10 @@ impl Reconcile {
         }
         let message = if acts.iter().any(is_undone) {
             "logs are not where they belong"
-        } else {
+        } else if acts.iter().any(|act| act.action == MISSING) {
             "partitions have lost data"
+        } else {
+            "partitions can't be read"
         };
         let message = format!("{}: {message}", self.folder.path().display());
         Err(Failure::new(Exit::Unsatisfied, "not_reconciled", message))
@@ -147,7 +150,8 @@ fn acts(look: &Look) -> Vec<Act> {
     let returned = comparison.returned.iter();
     let returned = returned.map(|id| act(*id, BRING_BACK, "its topic exists"));
     let missing = comparison.missing.iter().map(|one| act(one.id, MISSING, &one.what));
-    unknown.chain(returned).chain(missing).collect()
+    let unreadable = comparison.unreadable.iter().map(|one| act(one.id, UNREADABLE, &one.what));
+    unknown.chain(returned).chain(missing).chain(unreadable).collect()
 }
 
 fn table(acts: &[Act]) -> Table {

@@ -29,6 +29,8 @@ pub enum Fault {
     },
     /// A read fails (`EIO`).
     Read,
+    /// A folder can't be listed (`EIO`).
+    List,
 }
 
 /// What a failed sync brought to the medium.
@@ -57,6 +59,7 @@ pub(super) enum Moment {
     SyncDir,
     Open,
     Read,
+    List,
 }
 
 impl Fault {
@@ -67,6 +70,7 @@ impl Fault {
             Self::SyncDir => Moment::SyncDir,
             Self::Open { .. } => Moment::Open,
             Self::Read => Moment::Read,
+            Self::List => Moment::List,
         }
     }
 }

@@ -419,8 +419,11 @@ impl Disk for TestDisk {
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
-        let state = self.state.lock();
+        let mut state = self.state.lock();
         state.require_dir(path)?;
+        if state.faults.meet(Moment::List, &path.to_string_lossy()).is_some() {
+            return Err(io::Error::from_raw_os_error(5));
+        }
         let entry = |(path, node): (&PathBuf, &Node)| DirEntry {
             name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             kind: match node {
