@@ -4,12 +4,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use strandline_coordination::group::{JoinRefused, JoinRequest, Joined, Protocol};
+use strandline_coordination::group::{JoinRefused, JoinRequest, Joined, Offer};
 use strandline_wire::ErrorCode;
-use strandline_wire::join_group::{
-    JoinGroupRequestProtocol, JoinGroupResponseMember, Request, Response,
-};
+use strandline_wire::join_group::{JoinGroupResponseMember, Request, Response};
 
 use super::{Caller, shared, text};
 use crate::environment::new_uuid;
@@ -47,6 +44,8 @@ fn to_domain(broker: &Broker, caller: Caller<'_>, request: Request, version: i16
     let client_id = caller.client_id;
     let instance = request.group_instance_id.as_ref().map(shared);
     let name = instance.as_deref().unwrap_or(client_id);
+    let protocols = request.protocols.iter();
+    let offered: Vec<_> = protocols.map(|one| (one.name.as_str(), &*one.metadata)).collect();
     let new_member = format!("{name}-{}", new_uuid(broker.environment()));
     JoinRequest {
         group: shared(&request.group_id),
@@ -61,16 +60,12 @@ fn to_domain(broker: &Broker, caller: Caller<'_>, request: Request, version: i16
             request.rebalance_timeout_ms
         },
         protocol_type: shared(&request.protocol_type),
-        protocols: request.protocols.iter().map(protocol).collect(),
+        // Copied: what is kept of a member must not keep the frame that it came in.
+        offer: Offer::new(&offered),
         requires_member_id: version >= 4,
         may_skip_assignment: version >= 9,
         instance,
     }
-}
-
-/// Copied: what is kept of a member must not keep the frame that it came in.
-fn protocol(protocol: &JoinGroupRequestProtocol) -> Protocol {
-    Protocol { name: shared(&protocol.name), metadata: Bytes::copy_from_slice(&protocol.metadata) }
 }
 
 fn accepted(joined: Joined) -> Response {

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use strandline_model::Timestamp;
 
-use super::command::{GroupId, MemberId, Protocol};
+use super::command::{GroupId, MemberId};
 use super::error::GroupError;
 use super::member::{Member, Members};
+use super::offer::Offer;
 use super::reply::{GroupDescription, GroupListing};
 use super::row::{GroupSnapshot, MemberSnapshot};
 use super::state::GroupState;
@@ -118,12 +119,12 @@ impl ClassicGroup {
     }
 
     /// Whether a member that speaks these protocols can be in the group.
-    pub(super) fn supports(&self, protocol_type: &str, protocols: &[Protocol]) -> bool {
+    pub(super) fn supports(&self, protocol_type: &str, offer: &Offer) -> bool {
         if self.is_empty() {
-            return !protocol_type.is_empty() && !protocols.is_empty();
+            return !protocol_type.is_empty() && !offer.is_empty();
         }
         self.protocol_type.as_deref() == Some(protocol_type)
-            && protocols.iter().any(|protocol| self.members.all_offer(&protocol.name))
+            && self.members.have_in_common(offer, self.protocol.as_deref())
     }
 
     /// See [`Members::favourite`].
@@ -260,7 +261,7 @@ impl ClassicGroup {
         let mut group = Self::new(id, snapshot.since);
         let name = snapshot.protocol.clone().unwrap_or_default();
         for member in snapshot.members {
-            let member = Member::restored(member, Arc::clone(&name));
+            let member = Member::restored(member, &name);
             group.add(member, &snapshot.protocol_type);
         }
         if !group.members.is_empty() {

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use strandline_model::TopicId;
 
+use super::offer::Offer;
+
 /// A group's name.
 pub type GroupId = Arc<str>;
 /// A member's id; empty for one that has none yet.
@@ -39,15 +41,6 @@ pub enum GroupCommand {
     NameTopic(TopicId, Arc<str>),
 }
 
-/// A protocol that a member can use, with what it tells the leader under it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Protocol {
-    /// For consumers: the name of an assignor.
-    pub name: Arc<str>,
-    /// For consumers: the subscription. Opaque but for the topics in it.
-    pub metadata: Bytes,
-}
-
 /// A JoinGroup request.
 #[derive(Clone, Debug)]
 pub struct JoinRequest {
@@ -69,8 +62,8 @@ pub struct JoinRequest {
     pub rebalance_timeout_ms: i32,
     /// `consumer`, `connect`, ….
     pub protocol_type: Arc<str>,
-    /// Best first.
-    pub protocols: Vec<Protocol>,
+    /// What it can use.
+    pub offer: Offer,
     /// Whether a dynamic member without id must come again with the one that it is given (v4).
     pub requires_member_id: bool,
     /// Whether a leader that comes back can be told to keep the assignment (v9, KIP-814).

@@ -212,7 +212,7 @@ fn join(groups: &mut Map, request: &JoinRequest, token: ReplyToken, turn: &mut T
     if !bounds.contains(&session_ms) {
         return turn.refuse_join(token, &request.member, GroupError::InvalidSessionTimeout);
     }
-    if request.protocols.len() > turn.config.member_protocols_max {
+    if request.offer.len() > turn.config.member_protocols_max {
         return turn.refuse_join(token, &request.member, GroupError::TooManyProtocols);
     }
     let is_new = !groups.contains_key(&request.group);

@@ -19,7 +19,7 @@ impl ClassicGroup {
             self.forget_refused(&request.member, turn);
             turn.refuse_join(token, &no_member, GroupError::GroupFull);
             self.maybe_complete_join(turn);
-        } else if !self.supports(&request.protocol_type, &request.protocols) {
+        } else if !self.supports(&request.protocol_type, &request.offer) {
             turn.refuse_join(token, &request.member, GroupError::InconsistentProtocol);
         } else if !self.has_room_for_offer(request, turn.config.offer_bytes_max) {
             turn.refuse_join(token, &request.member, GroupError::GroupFull);
@@ -54,7 +54,7 @@ impl ClassicGroup {
         let instance = request.instance.as_ref();
         let former = instance.and_then(|instance| self.statics.get(instance));
         let replaced = self.members.get(former.unwrap_or(&request.member));
-        self.members.offer_bytes_with(replaced, &request.protocols) <= bytes_max
+        self.members.offer_bytes_with(replaced, &request.offer) <= bytes_max
     }
 
     /// A member that comes too late for a full group is none any more.
@@ -91,7 +91,7 @@ impl ClassicGroup {
         if let Err(error) = self.check_member(id, request.instance.as_deref()) {
             return turn.refuse_join(token, id, error);
         }
-        let is_same = self.members[id].protocols() == request.protocols;
+        let is_same = *self.members[id].offer() == request.offer;
         match self.state {
             // The leader may have seen something that the members' metadata does not show, such as
             // new partitions: its join always begins a rebalance.
@@ -148,7 +148,7 @@ impl ClassicGroup {
         let Some(member) = self.members.get_mut(id) else { return };
         member.session_timeout_ms = request.session_timeout_ms;
         member.rebalance_timeout_ms = request.rebalance_timeout_ms;
-        self.members.offer(id, &request.protocols);
+        self.members.offer(id, request.offer.clone());
         // A join of the same member that is parked already ends: its client has sent another one
         // since, most likely on another connection.
         if let Some(old) = self.members.park_join(id, token) {

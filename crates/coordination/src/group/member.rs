@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::command::{JoinRequest, MemberId, Protocol};
+use super::command::{JoinRequest, MemberId};
+use super::offer::Offer;
 use super::reply::{DescribedMember, JoinedMember};
 use super::row::MemberSnapshot;
 use crate::machine::ReplyToken;
@@ -23,8 +24,8 @@ pub(super) struct Member {
     pub(super) client_host: Arc<str>,
     pub(super) session_timeout_ms: i32,
     pub(super) rebalance_timeout_ms: i32,
-    /// Best first. After a restart only the one that was chosen.
-    protocols: Vec<Protocol>,
+    /// After a restart only the protocol that was chosen.
+    offer: Offer,
     pub(super) assignment: Bytes,
     /// It never was in a generation: its first join is parked.
     pub(super) is_new: bool,
@@ -42,7 +43,7 @@ impl Member {
             client_host: Arc::clone(&request.client_host),
             session_timeout_ms: request.session_timeout_ms,
             rebalance_timeout_ms: request.rebalance_timeout_ms,
-            protocols: request.protocols.clone(),
+            offer: request.offer.clone(),
             assignment: Bytes::new(),
             is_new: true,
             awaiting_join: Some(token),
@@ -51,7 +52,7 @@ impl Member {
     }
 
     /// A member of the generation that was kept, with what it said under the chosen `protocol`.
-    pub(super) fn restored(snapshot: MemberSnapshot, protocol: Arc<str>) -> Self {
+    pub(super) fn restored(snapshot: MemberSnapshot, protocol: &str) -> Self {
         Self {
             id: snapshot.id,
             instance: snapshot.instance,
@@ -59,7 +60,7 @@ impl Member {
             client_host: snapshot.client_host,
             session_timeout_ms: snapshot.session_timeout_ms,
             rebalance_timeout_ms: snapshot.rebalance_timeout_ms,
-            protocols: vec![Protocol { name: protocol, metadata: snapshot.subscription }],
+            offer: Offer::one(protocol, snapshot.subscription),
             assignment: snapshot.assignment,
             is_new: false,
             awaiting_join: None,
@@ -67,8 +68,8 @@ impl Member {
         }
     }
 
-    pub(super) fn protocols(&self) -> &[Protocol] {
-        &self.protocols
+    pub(super) const fn offer(&self) -> &Offer {
+        &self.offer
     }
 
     /// Whether it waits for the next generation.
@@ -84,8 +85,7 @@ impl Member {
 
     /// What it said under `protocol`; empty when it does not speak it.
     pub(super) fn metadata(&self, protocol: &str) -> Bytes {
-        let found = self.protocols.iter().find(|own| &*own.name == protocol);
-        found.map(|own| own.metadata.clone()).unwrap_or_default()
+        self.offer.metadata(protocol).unwrap_or_default()
     }
 
     pub(super) fn joined(&self, protocol: &str) -> JoinedMember {

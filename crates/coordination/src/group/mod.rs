@@ -27,6 +27,7 @@ mod groups;
 mod join;
 mod leave;
 mod member;
+mod offer;
 mod offsets;
 mod rebalance;
 mod reply;
@@ -39,12 +40,13 @@ mod turn;
 pub use command::{
     CommitPartition, CommitRequest, CommitTopic, DeleteOffsetsRequest, DeleteTopic, FetchRequest,
     GroupCommand, GroupId, JoinRequest, LeaveRequest, LeavingMember, MemberId, MemberRequest,
-    Protocol, SyncRequest,
+    SyncRequest,
 };
 pub use config::GroupConfig;
 pub use error::GroupError;
 pub use feed::{FeedRecord, feed_partition};
 pub use groups::Groups;
+pub use offer::Offer;
 pub use offsets::CommittedOffset;
 pub use reply::{
     CommitOutcome, DeleteOutcome, DescribedMember, FetchedTopic, GroupDescription, GroupListing,

@@ -6,11 +6,9 @@ use std::ops::Index;
 use std::sync::Arc;
 
 use super::Member;
-use crate::group::command::{MemberId, Protocol};
+use crate::group::command::MemberId;
+use crate::group::offer::Offer;
 use crate::machine::ReplyToken;
-
-/// What a protocol that a member offers takes beside its name and metadata, about.
-const PROTOCOL_BYTES: usize = 64;
 
 /// Members by id.
 ///
@@ -64,23 +62,28 @@ impl Members {
     pub(in crate::group) fn insert(&mut self, member: Member) {
         self.remove(&member.id);
         self.joined += usize::from(member.has_joined());
-        self.count(&member.protocols);
+        self.count(&member.offer);
         self.by_id.insert(Arc::clone(&member.id), member);
     }
 
     pub(in crate::group) fn remove(&mut self, id: &str) -> Option<Member> {
         let removed = self.by_id.remove(id)?;
         self.joined -= usize::from(removed.has_joined());
-        self.discount(&removed.protocols);
+        self.discount(&removed.offer);
         Some(removed)
     }
 
-    /// The member offers these protocols from now on.
-    pub(in crate::group) fn offer(&mut self, id: &str, protocols: &[Protocol]) {
+    /// The member offers this from now on. Mostly that is what it offered before, or the same
+    /// protocols with other metadata: then there is nothing to count.
+    pub(in crate::group) fn offer(&mut self, id: &str, offer: Offer) {
         let Some(member) = self.by_id.get_mut(id) else { return };
-        let old = std::mem::replace(&mut member.protocols, protocols.to_vec());
-        self.count(protocols);
-        self.discount(&old);
+        let old = std::mem::replace(&mut member.offer, offer.clone());
+        if old.has_names_of(&offer) {
+            self.offer_bytes = self.offer_bytes - old.bytes() + offer.bytes();
+        } else {
+            self.count(&offer);
+            self.discount(&old);
+        }
     }
 
     /// The member waits for the next generation. Returns what it waited with before.
@@ -123,50 +126,57 @@ impl Members {
         self.offering.get(protocol).copied().unwrap_or(0) == self.by_id.len()
     }
 
-    /// What all offers take once `replaced` offers these protocols, or a new member does.
+    /// Whether all members offer one of these protocols. `likely` is the one that is looked for first.
+    pub(in crate::group) fn have_in_common(&self, offer: &Offer, likely: Option<&str>) -> bool {
+        likely.is_some_and(|likely| self.all_offer(likely) && offer.contains(likely))
+            || offer.names().any(|name| self.all_offer(name))
+    }
+
+    /// What all offers take once `replaced` offers this, or a new member does.
     pub(in crate::group) fn offer_bytes_with(
         &self,
         replaced: Option<&Member>,
-        protocols: &[Protocol],
+        offer: &Offer,
     ) -> usize {
-        let less = replaced.map_or(0, |member| bytes_of(&member.protocols));
-        self.offer_bytes - less + bytes_of(protocols)
+        let less = replaced.map_or(0, |member| member.offer.bytes());
+        self.offer_bytes - less + offer.bytes()
     }
 
     /// The protocol that most members like best among those that all can speak. Of several, the one
     /// that the leader likes best.
     pub(in crate::group) fn favourite(&self, leader: Option<&str>) -> Option<Arc<str>> {
         let first = self.by_id.values().next()?;
-        let candidates: BTreeSet<&Arc<str>> = (first.protocols.iter())
-            .map(|protocol| &protocol.name)
-            .filter(|name| self.all_offer(name))
-            .collect();
+        let candidates: BTreeSet<&str> =
+            first.offer.names().filter(|name| self.all_offer(name)).collect();
         if candidates.len() == 1 {
-            return candidates.first().map(|name| Arc::clone(name));
+            return candidates.first().map(|&name| Arc::from(name));
         }
-        let mut votes: BTreeMap<&Arc<str>, usize> = BTreeMap::new();
+        let mut votes: BTreeMap<&str, usize> = BTreeMap::new();
         for member in self.by_id.values() {
-            let vote = member.protocols.iter().find(|own| candidates.contains(&own.name))?;
-            *votes.entry(&vote.name).or_default() += 1;
+            let vote = member.offer.names().find(|name| candidates.contains(name))?;
+            *votes.entry(vote).or_default() += 1;
         }
         let most = votes.values().max().copied()?;
         let leader = leader.and_then(|id| self.by_id.get(id)).unwrap_or(first);
-        let of_leader = leader.protocols.iter().map(|own| &own.name);
-        (of_leader.into_iter().find(|name| votes.get(name) == Some(&most)))
+        (leader.offer.names().find(|name| votes.get(name) == Some(&most)))
             .or_else(|| votes.iter().find(|(_, count)| **count == most).map(|(name, _)| *name))
-            .map(Arc::clone)
+            .map(Arc::from)
     }
 
-    fn count(&mut self, protocols: &[Protocol]) {
-        self.offer_bytes += bytes_of(protocols);
-        for name in names(protocols) {
-            *self.offering.entry(Arc::clone(name)).or_default() += 1;
+    fn count(&mut self, offer: &Offer) {
+        self.offer_bytes += offer.bytes();
+        for name in distinct(offer) {
+            if let Some(count) = self.offering.get_mut(name) {
+                *count += 1;
+            } else {
+                self.offering.insert(Arc::from(name), 1);
+            }
         }
     }
 
-    fn discount(&mut self, protocols: &[Protocol]) {
-        self.offer_bytes -= bytes_of(protocols);
-        for name in names(protocols) {
+    fn discount(&mut self, offer: &Offer) {
+        self.offer_bytes -= offer.bytes();
+        for name in distinct(offer) {
             if let Some(count) = self.offering.get_mut(name) {
                 *count -= 1;
                 if *count == 0 {
@@ -188,13 +198,8 @@ impl Index<&str> for Members {
 }
 
 /// Each name once.
-fn names(protocols: &[Protocol]) -> BTreeSet<&Arc<str>> {
-    protocols.iter().map(|protocol| &protocol.name).collect()
-}
-
-fn bytes_of(protocols: &[Protocol]) -> usize {
-    let bytes = |one: &Protocol| PROTOCOL_BYTES + one.name.len() + one.metadata.len();
-    protocols.iter().map(bytes).sum()
+fn distinct(offer: &Offer) -> BTreeSet<&str> {
+    offer.names().collect()
 }
 
 #[cfg(test)]

@@ -4,10 +4,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use strandline_coordination::group::{
     CommitPartition, CommitRequest, CommitTopic, GroupCommand, GroupConfig, GroupReply, GroupRow,
-    Groups, JoinRequest, LeaveRequest, LeavingMember, MemberRequest, Protocol, SyncRequest,
+    Groups, JoinRequest, LeaveRequest, LeavingMember, MemberRequest, Offer, SyncRequest,
 };
 use strandline_coordination::{Effects, Input, Machine, Now, ReplyToken};
 use strandline_model::{Timestamp, TopicId};
@@ -73,7 +72,7 @@ fn join(new_member: usize, protocols: &[String]) -> GroupCommand {
 }
 
 fn join_request(new_member: usize, protocols: &[String]) -> JoinRequest {
-    let protocol = |name: &String| Protocol { name: Arc::from(&**name), metadata: Bytes::new() };
+    let offered: Vec<_> = protocols.iter().map(|name| (&**name, &b"meta"[..])).collect();
     JoinRequest {
         group: Arc::from("crowd"),
         member: Arc::default(),
@@ -84,7 +83,7 @@ fn join_request(new_member: usize, protocols: &[String]) -> JoinRequest {
         session_timeout_ms: 10_000,
         rebalance_timeout_ms: 60_000,
         protocol_type: Arc::from("consumer"),
-        protocols: protocols.iter().map(protocol).collect(),
+        offer: Offer::new(&offered),
         requires_member_id: false,
         may_skip_assignment: false,
     }

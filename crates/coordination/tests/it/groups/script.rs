@@ -8,7 +8,7 @@ use bytes::Bytes;
 use strandline_coordination::group::{
     CommitPartition, CommitRequest, CommitTopic, DeleteOffsetsRequest, DeleteTopic, FetchRequest,
     GroupCommand, GroupConfig, GroupReply, GroupRow, GroupState, Groups, JoinRequest, LeaveRequest,
-    LeavingMember, MemberRequest, Protocol, SyncRequest,
+    LeavingMember, MemberRequest, Offer, SyncRequest,
 };
 use strandline_coordination::{Effects, Input, Machine, Now, ReplyToken};
 use strandline_model::{Timestamp, TopicId};
@@ -281,7 +281,7 @@ impl Script {
             session_timeout_ms: words.number("session", 10_000),
             rebalance_timeout_ms: words.number("rebalance", 60_000),
             protocol_type: words.text("type", "consumer"),
-            protocols: protocols(words.get("protocols").unwrap_or("range(t1)")),
+            offer: offer(words.get("protocols").unwrap_or("range(t1)")),
             requires_member_id: version >= 4,
             may_skip_assignment: version >= 9,
         }
@@ -336,18 +336,24 @@ fn topic_name(id: TopicId) -> Arc<str> {
 }
 
 /// `range(t1+t2),sticky(t1)`; `-` for none.
-fn protocols(text: &str) -> Vec<Protocol> {
-    let protocols = text.split(',').filter_map(|protocol| protocol.split_once('('));
-    let protocol = |(name, topics): (&str, &str)| {
-        let topics: Vec<&str> = topics.trim_end_matches(')').split('+').collect();
-        let mut metadata = vec![0, 0];
-        metadata.extend(u32::try_from(topics.len()).unwrap().to_be_bytes());
-        for topic in topics {
-            metadata.extend(u16::try_from(topic.len()).unwrap().to_be_bytes());
-            metadata.extend(topic.as_bytes());
-        }
-        metadata.extend([0xff; 4]);
-        Protocol { name: Arc::from(name), metadata: Bytes::from(metadata) }
-    };
-    protocols.map(protocol).collect()
+fn offer(text: &str) -> Offer {
+    let protocols: Vec<(&str, Vec<u8>)> = (text.split(','))
+        .filter_map(|protocol| protocol.split_once('('))
+        .map(|(name, topics)| (name, subscription(topics.trim_end_matches(')'))))
+        .collect();
+    let protocols: Vec<_> = protocols.iter().map(|(name, more)| (*name, &**more)).collect();
+    Offer::new(&protocols)
+}
+
+/// The metadata of a consumer that reads `t1+t2`.
+fn subscription(topics: &str) -> Vec<u8> {
+    let topics: Vec<&str> = topics.split('+').collect();
+    let mut metadata = vec![0, 0];
+    metadata.extend(u32::try_from(topics.len()).unwrap().to_be_bytes());
+    for topic in topics {
+        metadata.extend(u16::try_from(topic.len()).unwrap().to_be_bytes());
+        metadata.extend(topic.as_bytes());
+    }
+    metadata.extend([0xff; 4]);
+    metadata
 }
