@@ -38,14 +38,19 @@ impl BatchView<'_> {
         Ok(found)
     }
 
-    /// The first of the records that have the newest timestamp; `None` when none has any.
+    /// The first of the records at or after offset `from` that have the newest timestamp of those; `None`
+    /// when none has any.
+    ///
+    /// `from` is the log start: a batch may begin below it.
     pub fn newest_record(
         &self,
+        from: Offset,
         decompressed_bytes_max: ByteCount,
     ) -> Result<Option<RecordTime>, ContentError> {
         let mut newest: Option<RecordTime> = None;
         self.each_record_time(decompressed_bytes_max, |record| {
-            if newest.is_none_or(|newest| record.timestamp > newest.timestamp) {
+            let is_newer = newest.is_none_or(|newest| record.timestamp > newest.timestamp);
+            if record.offset >= from && is_newer {
                 newest = Some(record);
             }
         })?;
@@ -144,8 +149,21 @@ mod tests {
             for codec in CODECS {
                 let bytes = batch(codec, times);
                 let view = BatchView::exactly(&bytes).unwrap();
-                assert_eq!(view.newest_record(LIMIT), Ok(newest), "{codec:?}, {times:?}");
+                assert_eq!(
+                    view.newest_record(Offset::ZERO, LIMIT),
+                    Ok(newest),
+                    "{codec:?}, {times:?}"
+                );
             }
+        }
+    }
+
+    #[test]
+    fn the_newest_record_is_one_that_is_left() {
+        let bytes = batch(Codec::Lz4 { level: 1 }, &[Some(9), Some(5), Some(7), Some(7)]);
+        let view = BatchView::exactly(&bytes).unwrap();
+        for (from, newest) in [(100, found(100, 9)), (101, found(102, 7)), (104, None)] {
+            assert_eq!(view.newest_record(Offset::new(from), LIMIT), Ok(newest), "from {from}");
         }
     }
 
@@ -160,7 +178,7 @@ mod tests {
             now,
         );
         let view = sealed.iter().next().unwrap();
-        assert_eq!(view.newest_record(LIMIT), Ok(found(100, 1000)));
+        assert_eq!(view.newest_record(Offset::ZERO, LIMIT), Ok(found(100, 1000)));
         let since = |at| view.first_record_since(Timestamp::from_millis(at), Offset::ZERO, LIMIT);
         assert_eq!(since(1000), Ok(found(100, 1000)));
         assert_eq!(since(1001), Ok(None));
@@ -174,10 +192,13 @@ mod tests {
         crate::batch::write_field(&mut bytes, crate::batch::BATCH_LENGTH, length.to_be_bytes());
         let view = BatchView::exactly(&bytes).unwrap();
         let broken = ContentError::Record { index: 0, error: RecordError::CutShort };
-        assert_eq!(view.newest_record(LIMIT), Err(broken));
+        assert_eq!(view.newest_record(Offset::ZERO, LIMIT), Err(broken));
 
         let zstd = batch(Codec::Zstd { level: 1 }, &[Some(5)]);
         let view = BatchView::exactly(&zstd).unwrap();
-        assert!(matches!(view.newest_record(ByteCount::new(3)), Err(ContentError::Compression(_))));
+        assert!(matches!(
+            view.newest_record(Offset::ZERO, ByteCount::new(3)),
+            Err(ContentError::Compression(_))
+        ));
     }
 }

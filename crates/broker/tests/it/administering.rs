@@ -7,7 +7,8 @@ use strandline_wire::{
 };
 
 use crate::harness::{
-    Client, TestBroker, batch, fetch_request, idempotent_batch, produce_request, text,
+    Client, TestBroker, batch, batch_of_times, fetch_request, idempotent_batch, produce_request,
+    text,
 };
 
 const OUT_OF_RANGE: i16 = ErrorCode::OFFSET_OUT_OF_RANGE.get();
@@ -40,6 +41,29 @@ async fn delete(client: &mut Client, topic: &str, offsets: &[i64]) -> (i16, i64)
     assert_eq!(response.topics[0].partitions.len(), 1, "each partition is answered once");
     let result = &response.topics[0].partitions[0];
     (result.error_code, result.low_watermark)
+}
+
+#[tokio::test]
+async fn what_is_left_of_a_batch_is_found_by_time() {
+    // The records' times, the offset before which they are deleted, and (timestamp, offset).
+    let cases: [(&[i64], i64, &[(i64, i64)]); 4] = [
+        (&[10, 20, 30, 40, 50], 4, &[(0, 4), (30, 4), (50, 4), (51, 5), (99, -1), (-3, 6)]),
+        (&[50, 40, 30, 20, 10], 2, &[(0, 2), (30, 2), (31, 5), (-3, 6)]),
+        (&[90, 80, 30, 20, 10], 2, &[(0, 2), (30, 2), (70, 6), (71, -1), (-3, 6)]),
+        (&[90, 80, 70, 75, 10], 2, &[(0, 2), (71, 3), (76, -1), (-3, 3)]),
+    ];
+    for (times, before, found) in cases {
+        let house = TestBroker::start().await;
+        let mut client = house.connect();
+        client.create_topic("t", 1).await;
+        client.produce("t", batch_of_times(times)).await;
+        client.produce("t", batch_of_times(&[60, 70])).await;
+        assert_eq!(delete(&mut client, "t", &[before]).await, (0, before));
+        for (timestamp, offset) in found {
+            let answer = client.offset("t", *timestamp).await;
+            assert_eq!(answer, (0, *offset), "{times:?} from {before}, {timestamp}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -445,6 +445,19 @@ fn fill(mut builder: BatchBuilder, values: &[&str]) -> BytesMut {
 }
 
 /// A plain batch of one record with this timestamp.
+/// A batch with a record of each of these timestamps.
+pub(crate) fn batch_of_times(times: &[i64]) -> BytesMut {
+    let mut builder = BatchBuilder::new();
+    for millis in times {
+        builder.push(NewRecord {
+            timestamp: Some(Timestamp::from_millis(*millis)),
+            value: Some(b"v"),
+            ..NewRecord::default()
+        });
+    }
+    builder.build()
+}
+
 pub(crate) fn batch_at(millis: i64, value: &str) -> BytesMut {
     let mut builder = BatchBuilder::new();
     builder.push(NewRecord {
