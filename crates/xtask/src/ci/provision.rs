@@ -21,6 +21,30 @@ pub(crate) fn command(context: &Context, name: &str, package: &str) -> anyhow::R
     if find_program(name).is_some() {
         return Ok(());
     }
+    install(context, name, package)?;
+    if find_program(name).is_none() {
+        bail!("the package {package} brought no `{name}`");
+    }
+    Ok(())
+}
+
+/// Makes sure that a PostgreSQL server can be started. Its programs are in nobody's path.
+pub(crate) fn postgres(context: &Context) -> anyhow::Result<()> {
+    let is_there = || {
+        let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+        versions.into_iter().any(|version| version.path().join("bin/initdb").exists())
+    };
+    if std::env::var_os("STRANDLINE_POSTGRES_BIN").is_some() || is_there() {
+        return Ok(());
+    }
+    install(context, "PostgreSQL", "postgresql")?;
+    if !is_there() {
+        bail!("the package postgresql brought no server");
+    }
+    Ok(())
+}
+
+fn install(context: &Context, name: &str, package: &str) -> anyhow::Result<()> {
     println!("    `{name}` is missing: installing Debian's package `{package}`");
     let missing = || {
         format!("`{name}` is missing and could not be installed: install {package} and try again")
@@ -34,11 +58,7 @@ pub(crate) fn command(context: &Context, name: &str, package: &str) -> anyhow::R
         .words(package)
         .env("DEBIAN_FRONTEND", "noninteractive")
         .wait()
-        .with_context(missing)?;
-    if find_program(name).is_none() {
-        bail!("the package {package} brought no `{name}`");
-    }
-    Ok(())
+        .with_context(missing)
 }
 
 /// `apt-get update`, once in a run.

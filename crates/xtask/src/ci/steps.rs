@@ -81,6 +81,7 @@ fn clippy(context: &Context) -> anyhow::Result<()> {
 }
 
 fn test(context: &Context) -> anyhow::Result<()> {
+    provision::postgres(context)?;
     let cargo = run(&context.root, "cargo");
     let cargo =
         cargo.words("test --locked --no-fail-fast --workspace --lib --bins --tests --examples");

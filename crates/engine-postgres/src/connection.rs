@@ -1,0 +1,273 @@
+//! Connections: made, made anew, and shared.
+//!
+//! A connection answers in the order in which it was asked, and may be asked before it has answered: many
+//! callers share one, and nobody waits for a free one. None ever begins a transaction that spans
+//! statements.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{Mutex, OnceCell};
+use tokio::task::AbortHandle;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, NoTls, Row, Statement};
+
+use crate::error::{Failure, describe};
+use crate::sql::Query;
+use crate::{OpenError, PostgresConfig};
+
+/// How long to try to reach the server, once.
+const CONNECT_WAIT: Duration = Duration::from_secs(5);
+/// A peer that says nothing for so long is asked whether it is there.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
+
+/// Makes connections.
+pub(crate) struct Connector {
+    config: tokio_postgres::Config,
+    place: String,
+    statement_wait: Duration,
+}
+
+/// How transactions of a connection see each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Isolation {
+    /// Each statement sees what was committed before it.
+    Committed,
+    /// As if one came after the other.
+    Serializable,
+}
+
+/// What a statement is given.
+pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// One connection. It ends with its last reference, at once.
+pub(crate) struct Connection {
+    client: Client,
+    statements: [OnceCell<Statement>; Query::COUNT],
+    is_lost: AtomicBool,
+    wait: Duration,
+    task: AbortHandle,
+}
+
+impl Connector {
+    pub(crate) fn new(config: &PostgresConfig) -> Self {
+        let mut to = tokio_postgres::Config::new();
+        to.host(&config.host)
+            .port(config.port)
+            .user(&config.user)
+            .dbname(&config.database)
+            .application_name("strandline")
+            .connect_timeout(CONNECT_WAIT)
+            .keepalives_idle(KEEPALIVE_IDLE)
+            .tcp_user_timeout(config.statement_wait);
+        if let Some(password) = &config.password {
+            to.password(password.reveal());
+        }
+        // The name was checked; a statement names tables alone.
+        to.options(format!("-c search_path={}", config.schema));
+        Self { config: to, place: config.place(), statement_wait: config.statement_wait }
+    }
+
+    /// A connection without anything prepared; whoever holds the client ends it.
+    pub(crate) async fn client(
+        &self,
+        isolation: Isolation,
+    ) -> Result<(Client, AbortHandle), OpenError> {
+        let mut config = self.config.clone();
+        if isolation == Isolation::Serializable {
+            let options = config.get_options().unwrap_or_default();
+            let options = format!("{options} -c default_transaction_isolation=serializable");
+            config.options(options);
+        }
+        let connected = tokio::time::timeout(CONNECT_WAIT, config.connect(NoTls)).await;
+        let Ok(connected) = connected else {
+            let reason = format!("no answer within {} s", CONNECT_WAIT.as_secs());
+            return Err(self.refused(reason, true));
+        };
+        let (client, connection) = connected.map_err(|error| match error.as_db_error() {
+            // 57P03: it starts, or stops. 53300: too many connections. Both pass.
+            Some(db) if !["57P03", "57P01", "53300"].contains(&db.code().code()) => {
+                self.refused(db.message().to_owned(), false)
+            }
+            _ => OpenError::Unreachable { place: self.place.clone(), source: error },
+        })?;
+        let task = tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(error = describe(&error), "connection to PostgreSQL ended");
+            }
+        });
+        Ok((client, task.abort_handle()))
+    }
+
+    fn refused(&self, reason: String, may_pass: bool) -> OpenError {
+        let place = self.place.clone();
+        if may_pass {
+            OpenError::Storage(Failure::Lost(reason.into()).into_storage("connect to PostgreSQL"))
+        } else {
+            OpenError::Refused { place, reason }
+        }
+    }
+
+    pub(crate) async fn connect(&self, isolation: Isolation) -> Result<Connection, Failure> {
+        let (client, task) = self.client(isolation).await.map_err(|error| {
+            let cause = std::error::Error::source(&error).map(ToString::to_string);
+            let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
+            Failure::Lost(format!("{error}{cause}").into())
+        })?;
+        Ok(Connection {
+            client,
+            statements: [const { OnceCell::const_new() }; Query::COUNT],
+            is_lost: AtomicBool::new(false),
+            wait: self.statement_wait,
+            task,
+        })
+    }
+
+    pub(crate) fn place(&self) -> &str {
+        &self.place
+    }
+}
+
+impl Connection {
+    /// Carries out a statement.
+    pub(crate) async fn query(
+        &self,
+        query: Query,
+        params: Params<'_>,
+    ) -> Result<Vec<Row>, Failure> {
+        let answer = tokio::time::timeout(self.wait, async {
+            let statement = self.prepared(query).await?;
+            self.client.query(statement, params).await
+        });
+        let failure = match answer.await {
+            Ok(Ok(rows)) => return Ok(rows),
+            Ok(Err(error)) => Failure::of(&error),
+            Err(_) => {
+                let message = format!("no answer within {} s", self.wait.as_secs());
+                Failure::Lost(message.into())
+            }
+        };
+        if matches!(failure, Failure::Lost(_)) {
+            self.lose();
+        }
+        Err(failure)
+    }
+
+    /// Prepares a statement, so that its first use is one round trip.
+    pub(crate) async fn prepare(&self, query: Query) -> Result<(), Failure> {
+        let prepared = tokio::time::timeout(self.wait, self.prepared(query)).await;
+        let failure = match prepared {
+            Ok(Ok(_)) => return Ok(()),
+            Ok(Err(error)) => Failure::of(&error),
+            Err(_) => Failure::Lost("no answer".into()),
+        };
+        self.lose();
+        Err(failure)
+    }
+
+    async fn prepared(&self, query: Query) -> Result<&Statement, tokio_postgres::Error> {
+        self.statements[query as usize].get_or_try_init(|| self.client.prepare(query.text())).await
+    }
+
+    pub(crate) fn is_usable(&self) -> bool {
+        !self.is_lost.load(Ordering::Acquire) && !self.client.is_closed()
+    }
+
+    /// Nobody asks it any more; what was asked gets no answer.
+    fn lose(&self) {
+        self.is_lost.store(true, Ordering::Release);
+        self.task.abort();
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A few connections that many share.
+pub(crate) struct Pool {
+    connector: Arc<Connector>,
+    slots: Vec<Mutex<Option<Arc<Connection>>>>,
+    next: AtomicUsize,
+}
+
+/// How often a statement that may be repeated is tried when its connection is lost.
+const TRIES_MAX: usize = 3;
+
+impl Pool {
+    pub(crate) fn new(connector: Arc<Connector>, size: usize) -> Self {
+        let slots = (0..size).map(|_| Mutex::new(None)).collect();
+        Self { connector, slots, next: AtomicUsize::new(0) }
+    }
+
+    /// A connection that works as far as is known.
+    async fn connection(&self) -> Result<Arc<Connection>, Failure> {
+        let turn = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut slot = self.slots[turn % self.slots.len()].lock().await;
+        if let Some(connection) = slot.as_ref().filter(|connection| connection.is_usable()) {
+            return Ok(Arc::clone(connection));
+        }
+        let connection = Arc::new(self.connector.connect(Isolation::Committed).await?);
+        *slot = Some(Arc::clone(&connection));
+        Ok(connection)
+    }
+
+    /// Carries out a statement that does no harm when it is carried out twice.
+    pub(crate) async fn query(
+        &self,
+        query: Query,
+        params: Params<'_>,
+    ) -> Result<Vec<Row>, Failure> {
+        let mut tries = 1;
+        loop {
+            let answer = match self.connection().await {
+                Ok(connection) => connection.query(query, params).await,
+                Err(failure) => Err(failure),
+            };
+            match answer {
+                Ok(rows) => return Ok(rows),
+                Err(failure) if tries == TRIES_MAX => return Err(failure),
+                Err(failure) if matches!(failure, Failure::Lost(_)) || failure.is_conflict() => {}
+                Err(failure) => return Err(failure),
+            }
+            tokio::time::sleep(pause(tries)).await;
+            tries += 1;
+        }
+    }
+
+    /// Ends all connections.
+    pub(crate) async fn close(&self) {
+        for slot in &self.slots {
+            drop(slot.lock().await.take());
+        }
+    }
+}
+
+/// How long to wait after so many failures: 10 ms at first, a second at most, never the same for all.
+pub(crate) fn pause(tries: usize) -> Duration {
+    let millis = 10_u64 << tries.min(7).saturating_sub(1);
+    let millis = millis.min(1000);
+    Duration::from_millis(millis / 2 + rand::random_range(0..=millis / 2))
+}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connector").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").field("is_usable", &self.is_usable()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool").field("size", &self.slots.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,7 @@
+//! The PostgreSQL engine against a server of its own.
+
+mod conformance;
+mod outcome;
+mod proxy;
+mod server;
+mod start;
