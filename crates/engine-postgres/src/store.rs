@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use strandline_model::{ByteCount, LeaderEpoch, Offset, PartitionId, Timestamp};
 use strandline_records::batches;
 use strandline_storage::{
-    BoxFuture, ErrorKind, Finding, LogStore, Lost, OpenLog, Opened, Quarantined, Removal, Space,
-    StorageError, Stored,
+    BoxFuture, ErrorKind, Finding, LogStore, LossCertainty, Lost, OpenLog, Opened, Quarantined,
+    Removal, Space, StorageError, Stored,
 };
 
 use crate::PostgresEngine;
@@ -96,7 +96,7 @@ impl LogStore for PostgresEngine {
             }
             let lost = lost.into_iter().map(|(id, numbers)| {
                 let what = format!("chunks have no last entry. chunks=`{}`", numbers.join(", "));
-                Lost { id, what }
+                Lost { id, what, certainty: LossCertainty::Gone }
             });
             Ok(lost.collect())
         })
