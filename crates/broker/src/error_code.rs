@@ -138,9 +138,13 @@ pub(crate) fn create(error: &CreateError) -> ErrorCode {
         CreateError::Name(_) | CreateError::Collides { .. } => ErrorCode::INVALID_TOPIC_EXCEPTION,
         CreateError::Exists(_) => ErrorCode::TOPIC_ALREADY_EXISTS,
         CreateError::PartitionCount => ErrorCode::INVALID_PARTITIONS,
-        CreateError::ReplicationFactor => ErrorCode::INVALID_REPLICATION_FACTOR,
+        CreateError::NoReplica | CreateError::ReplicationFactor(_) => {
+            ErrorCode::INVALID_REPLICATION_FACTOR
+        }
         CreateError::Assignment(_) => ErrorCode::INVALID_REPLICA_ASSIGNMENT,
-        CreateError::CountsAndAssignments => ErrorCode::INVALID_REQUEST,
+        CreateError::CountsAndAssignments(_) | CreateError::Internal(_) => {
+            ErrorCode::INVALID_REQUEST
+        }
         // What Kafka's controller answers to an excessive request.
         CreateError::TooManyPartitions => ErrorCode::POLICY_VIOLATION,
         CreateError::Config(_) => ErrorCode::INVALID_CONFIG,

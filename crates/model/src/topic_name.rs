@@ -82,6 +82,11 @@ impl TopicName {
         )
     }
 
+    /// Whether no topic may have this name: Kafka's controllers keep their metadata under it.
+    pub fn is_reserved(&self) -> bool {
+        self.as_str() == "__cluster_metadata"
+    }
+
     /// The name with `.` mapped to `_`: two topics whose keys are equal collide in metric names,
     /// so Kafka refuses to create the second.
     pub fn collision_key(&self) -> String {

@@ -31,7 +31,7 @@ pub(crate) fn handle(broker: &Broker, request: &Request) -> Response {
                     (ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, Some(message))
                 }
                 (Some(_), Ok(())) => (ErrorCode::NONE, None),
-                (Some(_), Err((code, message))) => (code, Some(message)),
+                (Some(_), Err(refused)) => refused,
             };
             ReassignablePartitionResponse {
                 partition_index: index,
@@ -52,12 +52,15 @@ pub(crate) fn handle(broker: &Broker, request: &Request) -> Response {
 }
 
 /// Whether the replicas are those that there are.
-fn check(broker: &Broker, asked: &ReassignablePartition) -> Result<(), (ErrorCode, String)> {
+fn check(
+    broker: &Broker,
+    asked: &ReassignablePartition,
+) -> Result<(), (ErrorCode, Option<String>)> {
     let node = broker.node_id().get();
-    let invalid = |message: String| Err((ErrorCode::INVALID_REPLICA_ASSIGNMENT, message));
+    let invalid = |message: String| Err((ErrorCode::INVALID_REPLICA_ASSIGNMENT, Some(message)));
     let Some(replicas) = &asked.replicas else {
-        let message = "No partition reassignment is in progress.".to_owned();
-        return Err((ErrorCode::NO_REASSIGNMENT_IN_PROGRESS, message));
+        // As Kafka: without a message.
+        return Err((ErrorCode::NO_REASSIGNMENT_IN_PROGRESS, None));
     };
     if replicas.is_empty() {
         return invalid(

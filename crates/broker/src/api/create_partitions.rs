@@ -8,7 +8,7 @@ use strandline_wire::create_partitions::{
     CreatePartitionsTopic, CreatePartitionsTopicResult, Request, Response,
 };
 
-use super::text;
+use super::{NAMED_TWICE, text};
 use crate::topic::{CreatePartitionsError, PARTITIONS_PER_REQUEST_MAX};
 use crate::{Broker, error_code};
 
@@ -30,6 +30,10 @@ pub(crate) async fn handle(broker: &Arc<Broker>, request: Request) -> Response {
         match times.get(topic.name.as_str()) {
             Some(1) => results.push(match grow(broker, topic, request.validate_only).await {
                 Ok(()) => answer(topic, ErrorCode::NONE, None),
+                // As Kafka: without a message.
+                Err(error @ CreatePartitionsError::UnknownTopic) => {
+                    answer(topic, error_code::create_partitions(&error), None)
+                }
                 Err(error) => {
                     let code = error_code::create_partitions(&error);
                     answer(topic, code, Some(&error.to_string()))
@@ -37,11 +41,7 @@ pub(crate) async fn handle(broker: &Arc<Broker>, request: Request) -> Response {
             }),
             Some(_) => {
                 times.remove(topic.name.as_str());
-                results.push(answer(
-                    topic,
-                    ErrorCode::INVALID_REQUEST,
-                    Some("topic is named twice"),
-                ));
+                results.push(answer(topic, ErrorCode::INVALID_REQUEST, Some(NAMED_TWICE)));
             }
             None => {}
         }

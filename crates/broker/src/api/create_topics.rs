@@ -8,7 +8,7 @@ use strandline_wire::create_topics::{
 };
 use strandline_wire::{ErrorCode, topic_id_to_wire};
 
-use super::text;
+use super::{NAMED_TWICE, text};
 use crate::topic::{CreateError, NewTopic, PARTITIONS_PER_REQUEST_MAX};
 use crate::{Broker, error_code};
 
@@ -34,7 +34,7 @@ pub(crate) async fn handle(broker: &Arc<Broker>, request: Request) -> Response {
             // Answered once, as Kafka does.
             Some(_) => {
                 names.remove(topic.name.as_str());
-                topics.push(refused(topic, ErrorCode::INVALID_REQUEST, "topic is named twice"));
+                topics.push(refused(topic, ErrorCode::INVALID_REQUEST, NAMED_TWICE));
             }
             None => {}
         }

@@ -7,9 +7,12 @@ use strandline_model::TopicId;
 use strandline_wire::delete_topics::{DeletableTopicResult, DeleteTopicState, Request, Response};
 use strandline_wire::{ErrorCode, KafkaString, topic_id_from_wire, topic_id_to_wire};
 
-use super::text;
+use super::{NAMED_TWICE, UNKNOWN_TOPIC, text};
 use crate::topic::{DeleteError, DeletedBy, Topic};
 use crate::{Broker, error_code};
+
+/// Kafka's words for an id that no topic has.
+const UNKNOWN_TOPIC_ID: &str = "This server does not host this topic ID.";
 
 /// Deletes each topic in a commit of its own; the names are free when the answer leaves.
 pub(crate) async fn handle(
@@ -44,11 +47,10 @@ pub(crate) async fn handle(
         let Some(times) = times.remove(&named(broker, state)) else { continue };
         responses.push(match find(broker, state) {
             found if times.by_name + times.by_id > 1 => {
-                let message = "topic is named twice in the request";
                 // As Kafka: name and id are told where both were used.
                 let mixed = times.by_name > 0 && times.by_id > 0;
                 let topic = found.ok().filter(|_| mixed);
-                answer(state, topic.as_ref(), ErrorCode::INVALID_REQUEST, Some(message))
+                answer(state, topic.as_ref(), ErrorCode::INVALID_REQUEST, Some(NAMED_TWICE))
             }
             Ok(topic) => delete(broker, state, &topic, version, by).await,
             Err((code, message)) => answer(state, None, code, Some(message)),
@@ -91,18 +93,16 @@ fn find(
     let id = topic_id_from_wire(state.topic_id);
     match &state.name {
         Some(_) if id != TopicId::ZERO => {
-            Err((ErrorCode::INVALID_REQUEST, "a topic is named by name or by id, not by both"))
+            Err((ErrorCode::INVALID_REQUEST, "You may not specify both topic name and topic id."))
         }
         Some(name) => broker
             .registry()
             .by_name(name.as_str())
-            .ok_or((ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, "topic does not exist")),
+            .ok_or((ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC)),
         None if id == TopicId::ZERO => {
-            Err((ErrorCode::INVALID_REQUEST, "a topic is named by name or by id"))
+            Err((ErrorCode::INVALID_REQUEST, "Neither topic name nor id were specified."))
         }
-        None => {
-            broker.registry().by_id(id).ok_or((ErrorCode::UNKNOWN_TOPIC_ID, "topic does not exist"))
-        }
+        None => broker.registry().by_id(id).ok_or((ErrorCode::UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_ID)),
     }
 }
 

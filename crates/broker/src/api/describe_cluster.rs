@@ -15,9 +15,12 @@ const CONTROLLERS: i8 = 2;
 pub(crate) fn handle(broker: &Broker, peer: &Peer, request: &Request) -> Response {
     if request.endpoint_type != BROKERS {
         let (code, message) = if request.endpoint_type == CONTROLLERS {
-            (ErrorCode::MISMATCHED_ENDPOINT_TYPE, "this is an endpoint of brokers")
+            let message = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint \
+                           of type CONTROLLER";
+            (ErrorCode::MISMATCHED_ENDPOINT_TYPE, message.to_owned())
         } else {
-            (ErrorCode::UNSUPPORTED_ENDPOINT_TYPE, "endpoint type is unknown")
+            let message = format!("Unsupported endpoint type {}", request.endpoint_type);
+            (ErrorCode::UNSUPPORTED_ENDPOINT_TYPE, message)
         };
         return Response {
             error_code: code.get(),

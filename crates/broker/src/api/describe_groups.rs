@@ -1,6 +1,7 @@
 //! DescribeGroups: v0–v6. v3 authorized operations; v4 instance ids; v6 error messages, and an error
 //! for a group that does not exist (KIP-1043).
 
+use hashbrown::HashSet;
 use strandline_coordination::group::{DescribedMember, GroupDescription};
 use strandline_wire::describe_groups::{DescribedGroup, DescribedGroupMember, Request, Response};
 use strandline_wire::{ErrorCode, KafkaString};
@@ -20,8 +21,11 @@ pub(crate) const GROUP_OPERATIONS: i32 = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 
 
 /// Describes each group.
 pub(crate) async fn handle(broker: &Broker, request: &Request, version: i16) -> Response {
-    let mut groups = Vec::with_capacity(request.groups.len());
-    for id in &request.groups {
+    let mut groups = Vec::new();
+    // A group that is named again is not described again: a small request would be answered with
+    // gigabytes.
+    let mut named = HashSet::new();
+    for id in request.groups.iter().filter(|id| named.insert(id.as_str())) {
         let mut group = match broker.groups().describe(&shared(id)).await {
             Ok(Some(found)) => described(id, *found),
             Ok(None) => missing(id, version),

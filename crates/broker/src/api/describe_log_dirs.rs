@@ -2,9 +2,11 @@
 //!
 //! There is one folder; what its partitions store is what the engine has of them, wherever it is.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use strandline_model::ByteCount;
+use strandline_model::config::StorageEngine;
 use strandline_wire::describe_log_dirs::{
     DescribeLogDirsPartition, DescribeLogDirsResult, DescribeLogDirsTopic, Request, Response,
 };
@@ -20,22 +22,21 @@ const UNKNOWN: i64 = -1;
 /// opened now is left out, as Kafka leaves out those of a folder that failed.
 pub(crate) async fn handle(broker: &Arc<Broker>, request: &Request) -> Response {
     let mut topics = Vec::new();
-    for topic in broker.registry().all() {
-        let name = topic.name().as_str();
-        let asked = request.topics.as_ref().map(|asked| {
-            let of_topic = asked.iter().filter(|asked| asked.topic.as_str() == name);
-            of_topic.flat_map(|asked| asked.partitions.iter().copied()).collect::<Vec<i32>>()
-        });
-        let partitions = describe(broker, &topic, asked.as_deref()).await;
+    for (topic, asked) in asked(broker, request) {
+        let partitions = describe(broker, &topic, asked.as_ref()).await;
         if !partitions.is_empty() {
             topics.push(DescribeLogDirsTopic {
-                name: text(name),
+                name: text(topic.name().as_str()),
                 partitions,
                 ..DescribeLogDirsTopic::default()
             });
         }
     }
-    let free = broker.engines().iter().filter_map(|(_, store)| store.space().free).min();
+    // Of memory the folder holds nothing, unless there is nothing else.
+    let in_folder = |name: &str| name != StorageEngine::Memory.name();
+    let is_in_memory = !broker.engines().iter().any(|(name, _)| in_folder(name));
+    let engines = broker.engines().iter().filter(|(name, _)| is_in_memory || in_folder(name));
+    let free = engines.filter_map(|(_, store)| store.space().free).min();
     let folder = DescribeLogDirsResult {
         log_dir: text(broker.settings().data_dir()),
         topics,
@@ -46,11 +47,24 @@ pub(crate) async fn handle(broker: &Arc<Broker>, request: &Request) -> Response 
     Response { results: vec![folder], ..Response::default() }
 }
 
+/// The topics that are asked about, with the partitions, each once; `None` stands for all of a topic.
+fn asked(broker: &Broker, request: &Request) -> Vec<(Arc<Topic>, Option<BTreeSet<i32>>)> {
+    let Some(asked) = &request.topics else {
+        return broker.registry().all().into_iter().map(|topic| (topic, None)).collect();
+    };
+    let mut by_name: BTreeMap<&str, BTreeSet<i32>> = BTreeMap::new();
+    for topic in asked {
+        by_name.entry(topic.topic.as_str()).or_default().extend(&topic.partitions);
+    }
+    let known = |(name, partitions)| Some((broker.registry().by_name(name)?, Some(partitions)));
+    by_name.into_iter().filter_map(known).collect()
+}
+
 /// The partitions of `topic` that are in `asked`; all for `None`.
 async fn describe(
     broker: &Broker,
     topic: &Arc<Topic>,
-    asked: Option<&[i32]>,
+    asked: Option<&BTreeSet<i32>>,
 ) -> Vec<DescribeLogDirsPartition> {
     let mut described = Vec::new();
     for slot in topic.partitions() {

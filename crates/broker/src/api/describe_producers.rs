@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use hashbrown::HashSet;
+use strandline_model::TopicName;
 use strandline_wire::ErrorCode;
 use strandline_wire::describe_producers::{
     PartitionResponse, ProducerState, Request, Response, TopicResponse,
 };
 
-use super::text;
+use super::{UNKNOWN_TOPIC, text};
 use crate::topic::Topic;
 use crate::{Broker, error_code};
 
@@ -16,21 +18,31 @@ const NONE: i64 = -1;
 
 /// Describes each partition's producers.
 pub(crate) async fn handle(broker: &Arc<Broker>, request: &Request) -> Response {
-    let mut topics = Vec::with_capacity(request.topics.len());
+    let mut topics = Vec::new();
+    // A partition that is named again is not described again: a small request would be answered with
+    // gigabytes.
+    let mut named = HashSet::new();
     for asked in &request.topics {
-        let topic = broker.registry().by_name(asked.name.as_str());
-        let mut partitions = Vec::with_capacity(asked.partition_indexes.len());
+        let topic = find(broker, asked.name.as_str());
+        let mut partitions = Vec::new();
         for &partition_index in &asked.partition_indexes {
-            partitions.push(match describe(broker, topic.as_ref(), partition_index).await {
+            if !named.insert((asked.name.as_str(), partition_index)) {
+                continue;
+            }
+            let described = match &topic {
+                Ok(topic) => describe(broker, topic, partition_index).await,
+                Err(refusal) => Err(refusal.clone()),
+            };
+            partitions.push(match described {
                 Ok(active_producers) => PartitionResponse {
                     partition_index,
                     active_producers,
                     ..PartitionResponse::default()
                 },
-                Err(error) => PartitionResponse {
+                Err((code, message)) => PartitionResponse {
                     partition_index,
-                    error_code: error.get(),
-                    error_message: error.info().map(|info| text(info.meaning)),
+                    error_code: code.get(),
+                    error_message: message.map(text),
                     ..PartitionResponse::default()
                 },
             });
@@ -44,16 +56,27 @@ pub(crate) async fn handle(broker: &Arc<Broker>, request: &Request) -> Response 
     Response { topics, ..Response::default() }
 }
 
+/// Code and, where Kafka has one, message of a refusal.
+type Refused = (ErrorCode, Option<String>);
+
+fn find(broker: &Broker, name: &str) -> Result<Arc<Topic>, Refused> {
+    let name = TopicName::new(name)
+        .map_err(|error| (ErrorCode::INVALID_TOPIC_EXCEPTION, Some(error.to_string())))?;
+    let found = broker.registry().by_name(name.as_str());
+    found.ok_or_else(|| (ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, Some(UNKNOWN_TOPIC.to_owned())))
+}
+
 async fn describe(
     broker: &Broker,
-    topic: Option<&Arc<Topic>>,
+    topic: &Arc<Topic>,
     index: i32,
-) -> Result<Vec<ProducerState>, ErrorCode> {
-    let unknown = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
-    let topic = topic.ok_or(unknown)?;
-    let slot = topic.partition(index).ok_or(unknown)?;
+) -> Result<Vec<ProducerState>, Refused> {
+    let slot = topic.partition(index).ok_or((ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, None))?;
     let opened = broker.partitions().open(topic, &slot).await;
-    let partition = opened.map_err(|error| error_code::slot(&error))?;
+    let partition = opened.map_err(|error| {
+        let code = error_code::slot(&error);
+        (code, code.info().map(|info| info.meaning.to_owned()))
+    })?;
     let producers = partition.producers().into_iter().map(|producer| ProducerState {
         producer_id: producer.id.get(),
         producer_epoch: i32::from(producer.epoch.get()),

@@ -7,9 +7,15 @@ use strandline_wire::elect_leaders::{PartitionResult, ReplicaElectionResult, Req
 use super::text;
 use crate::Broker;
 
+/// The preferred replica (0), or any (1).
+const ELECTION_TYPES: [i8; 2] = [0, 1];
+
 /// Answers each partition that is named. Of all partitions only those are told that an election
 /// changed: none, but their topics are, as in Kafka.
 pub(crate) fn handle(broker: &Broker, request: &Request) -> Response {
+    if !ELECTION_TYPES.contains(&request.election_type) {
+        return unknown_type(request);
+    }
     let Some(named) = &request.topic_partitions else {
         let topics = broker.registry().all();
         let unchanged = topics.iter().map(|topic| ReplicaElectionResult {
@@ -47,4 +53,22 @@ pub(crate) fn handle(broker: &Broker, request: &Request) -> Response {
         });
     }
     Response { replica_election_results, ..Response::default() }
+}
+
+/// As Kafka: the error of the whole, and of each partition that is named.
+fn unknown_type(request: &Request) -> Response {
+    let code = ErrorCode::INVALID_REQUEST.get();
+    let message = format!("Unknown election type {}", request.election_type);
+    let refused = |&partition_id: &i32| PartitionResult {
+        partition_id,
+        error_code: code,
+        error_message: Some(text(message.clone())),
+        ..PartitionResult::default()
+    };
+    let named = request.topic_partitions.iter().flatten().map(|asked| ReplicaElectionResult {
+        topic: asked.topic.clone(),
+        partition_result: asked.partitions.iter().map(refused).collect(),
+        ..ReplicaElectionResult::default()
+    });
+    Response { error_code: code, replica_election_results: named.collect(), ..Response::default() }
 }

@@ -17,6 +17,7 @@ use strandline_wire::metadata::{
 use strandline_wire::{ErrorCode, KafkaString, topic_id_from_wire, topic_id_to_wire};
 
 use super::{OPERATIONS_NOT_ASKED, text};
+use crate::group::feed::OFFSETS_TOPIC;
 use crate::topic::{CreateError, NewTopic, Topic};
 use crate::{Broker, Peer, error_code};
 
@@ -154,6 +155,7 @@ async fn describe_asked(
     MetadataResponseTopic {
         error_code: error.get(),
         name: Some(text(name)),
+        is_internal: TopicName::new(name).is_ok_and(|name| name.is_internal()),
         topic_authorized_operations: OPERATIONS_NOT_ASKED,
         ..MetadataResponseTopic::default()
     }
@@ -165,17 +167,24 @@ async fn create_on_first_use(
     name: &str,
     client_allows: bool,
 ) -> Result<Arc<Topic>, ErrorCode> {
-    TopicName::new(name).map_err(|_: InvalidTopicName| ErrorCode::INVALID_TOPIC_EXCEPTION)?;
+    let valid =
+        TopicName::new(name).map_err(|_: InvalidTopicName| ErrorCode::INVALID_TOPIC_EXCEPTION)?;
     let allowed = client_allows && broker.settings().broker().auto_create_topics_enable;
-    if !allowed || broker.name_rests(name) {
+    // Of the broker's own topics only that of positions has somebody who writes to it.
+    let is_nobodys = valid.is_reserved() || (valid.is_internal() && name != OFFSETS_TOPIC);
+    if !allowed || is_nobodys || broker.name_rests(name) {
         return Err(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
     }
-    let new = NewTopic {
-        name: name.to_owned(),
-        partition_count: -1,
-        replication_factor: -1,
-        assignments: Vec::new(),
-        configs: Vec::new(),
+    let new = if name == OFFSETS_TOPIC {
+        broker.new_offsets_topic()
+    } else {
+        NewTopic {
+            name: name.to_owned(),
+            partition_count: -1,
+            replication_factor: -1,
+            assignments: Vec::new(),
+            configs: Vec::new(),
+        }
     };
     match broker.create_topic(&new).await {
         Ok(topic) => Ok(topic),

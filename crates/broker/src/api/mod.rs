@@ -5,6 +5,7 @@ pub(crate) mod alter_configs;
 pub(crate) mod alter_partition_reassignments;
 pub(crate) mod alter_replica_log_dirs;
 pub(crate) mod api_versions;
+mod by_topic;
 pub(crate) mod create_partitions;
 pub(crate) mod create_topics;
 pub(crate) mod delete_groups;
@@ -75,6 +76,11 @@ pub(crate) fn text(text: impl Into<String>) -> KafkaString {
 pub(crate) const fn is_isolation_level(level: i8) -> bool {
     matches!(level, 0 | 1)
 }
+
+/// Kafka's words for a topic that does not exist, where it is named.
+pub(crate) const UNKNOWN_TOPIC: &str = "This server does not host this topic-partition.";
+/// Kafka's words for a topic that a request names more than once.
+pub(crate) const NAMED_TWICE: &str = "Duplicate topic name.";
 
 /// "Not asked for" in an authorized-operations field.
 pub(crate) const OPERATIONS_NOT_ASKED: i32 = i32::MIN;

@@ -10,8 +10,9 @@ use strandline_wire::offset_commit::{
     OffsetCommitRequestPartition, OffsetCommitRequestTopic, OffsetCommitResponsePartition,
     OffsetCommitResponseTopic, Request, Response,
 };
-use strandline_wire::{ErrorCode, topic_id_from_wire};
+use strandline_wire::{ErrorCode, KafkaString, KafkaUuid, topic_id_from_wire};
 
+use super::by_topic::ByTopic;
 use super::shared;
 use crate::topic::Topic;
 use crate::{Broker, error_code};
@@ -33,7 +34,7 @@ pub(crate) async fn handle(broker: &Broker, request: Request, version: i16) -> R
         }
     }
     if known.is_empty() {
-        return answer.into_response();
+        return respond(answer);
     }
     let (asked, topics): (Vec<&OffsetCommitRequestTopic>, Vec<CommitTopic>) =
         known.into_iter().unzip();
@@ -58,10 +59,10 @@ pub(crate) async fn handle(broker: &Broker, request: Request, version: i16) -> R
         Err(unavailable) => Err(error_code::unavailable(unavailable)),
     };
     // As Kafka: where nothing was refused at once, a topic that comes twice is answered twice.
-    let merges = !answer.0.is_empty();
+    let merges = !answer.is_empty();
     for (position, (topic, indexes)) in asked.into_iter().zip(indexes).enumerate() {
         if !merges {
-            answer.begin(topic);
+            answer.begin(key(topic), begun(topic));
         }
         for (place, index) in indexes.into_iter().enumerate() {
             let code = match &outcome {
@@ -71,10 +72,10 @@ pub(crate) async fn handle(broker: &Broker, request: Request, version: i16) -> R
                 },
                 Err(code) => *code,
             };
-            answer.add(topic, index, code);
+            add(&mut answer, topic, index, code);
         }
     }
-    answer.into_response()
+    respond(answer)
 }
 
 /// The partitions of `topic` that exist; the others are answered at once.
@@ -92,9 +93,9 @@ fn to_domain(
         (by_name, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)
     };
     let Some(found) = found else {
-        answer.topic(topic);
+        answer.topic(key(topic), || begun(topic));
         for partition in &topic.partitions {
-            answer.add(topic, partition.partition_index, unknown);
+            add(answer, topic, partition.partition_index, unknown);
         }
         return None;
     };
@@ -104,7 +105,7 @@ fn to_domain(
             partitions.push(to_commit(partition));
         } else {
             let code = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
-            answer.add(topic, partition.partition_index, code);
+            add(answer, topic, partition.partition_index, code);
         }
     }
     (!partitions.is_empty()).then(|| commit_topic(&found, partitions))
@@ -124,40 +125,34 @@ fn to_commit(partition: &OffsetCommitRequestPartition) -> CommitPartition {
 }
 
 /// The answer as it grows. As Kafka: what is refused at once comes first.
-#[derive(Default)]
-struct Answer(Vec<OffsetCommitResponseTopic>);
+type Answer = ByTopic<(KafkaString, KafkaUuid), OffsetCommitResponseTopic>;
 
-impl Answer {
-    fn add(&mut self, topic: &OffsetCommitRequestTopic, partition_index: i32, code: ErrorCode) {
-        let partition = OffsetCommitResponsePartition {
-            partition_index,
-            error_code: code.get(),
-            ..OffsetCommitResponsePartition::default()
-        };
-        self.topic(topic).partitions.push(partition);
-    }
+fn add(
+    answer: &mut Answer,
+    topic: &OffsetCommitRequestTopic,
+    partition_index: i32,
+    code: ErrorCode,
+) {
+    let partition = OffsetCommitResponsePartition {
+        partition_index,
+        error_code: code.get(),
+        ..OffsetCommitResponsePartition::default()
+    };
+    answer.topic(key(topic), || begun(topic)).partitions.push(partition);
+}
 
-    fn topic(&mut self, topic: &OffsetCommitRequestTopic) -> &mut OffsetCommitResponseTopic {
-        let is_same = |known: &OffsetCommitResponseTopic| {
-            known.name == topic.name && known.topic_id == topic.topic_id
-        };
-        // The last one nearly always.
-        match self.0.iter().rposition(is_same) {
-            Some(position) => &mut self.0[position],
-            None => self.begin(topic),
-        }
-    }
+fn key(topic: &OffsetCommitRequestTopic) -> (KafkaString, KafkaUuid) {
+    (topic.name.clone(), topic.topic_id)
+}
 
-    fn begin(&mut self, topic: &OffsetCommitRequestTopic) -> &mut OffsetCommitResponseTopic {
-        self.0.push(OffsetCommitResponseTopic {
-            name: topic.name.clone(),
-            topic_id: topic.topic_id,
-            ..OffsetCommitResponseTopic::default()
-        });
-        self.0.last_mut().expect("it was just pushed")
+fn begun(topic: &OffsetCommitRequestTopic) -> OffsetCommitResponseTopic {
+    OffsetCommitResponseTopic {
+        name: topic.name.clone(),
+        topic_id: topic.topic_id,
+        ..OffsetCommitResponseTopic::default()
     }
+}
 
-    fn into_response(self) -> Response {
-        Response { topics: self.0, ..Response::default() }
-    }
+fn respond(answer: Answer) -> Response {
+    Response { topics: answer.into_topics(), ..Response::default() }
 }

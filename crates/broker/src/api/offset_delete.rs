@@ -9,6 +9,7 @@ use strandline_wire::offset_delete::{
 };
 use strandline_wire::{ErrorCode, KafkaString};
 
+use super::by_topic::ByTopic;
 use super::shared;
 use crate::{Broker, error_code};
 
@@ -31,10 +32,10 @@ pub(crate) async fn handle(broker: &Broker, request: Request) -> Response {
             DeleteOutcome::Subscribed => ErrorCode::GROUP_SUBSCRIBED_TO_TOPIC,
         };
         for index in indexes {
-            answer.add(&name, index, code);
+            add(&mut answer, &name, index, code);
         }
     }
-    Response { topics: answer.0, ..Response::default() }
+    Response { topics: answer.into_topics(), ..Response::default() }
 }
 
 /// The partitions of `topic` that exist; the others are answered at once.
@@ -50,7 +51,7 @@ fn to_domain(
         if found.as_ref().is_some_and(|found| found.partition(index).is_some()) {
             partitions.push(index);
         } else {
-            answer.add(&topic.name, index, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
+            add(answer, &topic.name, index, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
         }
     }
     let found = found.filter(|_| !partitions.is_empty())?;
@@ -63,24 +64,15 @@ fn failed(code: ErrorCode) -> Response {
 }
 
 /// The answer as it grows; a topic comes once.
-#[derive(Default)]
-struct Answer(Vec<OffsetDeleteResponseTopic>);
+type Answer = ByTopic<KafkaString, OffsetDeleteResponseTopic>;
 
-impl Answer {
-    fn add(&mut self, name: &KafkaString, partition_index: i32, code: ErrorCode) {
-        let partition = OffsetDeleteResponsePartition {
-            partition_index,
-            error_code: code.get(),
-            ..OffsetDeleteResponsePartition::default()
-        };
-        if let Some(known) = self.0.iter_mut().rev().find(|known| known.name == *name) {
-            known.partitions.push(partition);
-            return;
-        }
-        self.0.push(OffsetDeleteResponseTopic {
-            name: name.clone(),
-            partitions: vec![partition],
-            ..OffsetDeleteResponseTopic::default()
-        });
-    }
+fn add(answer: &mut Answer, name: &KafkaString, partition_index: i32, code: ErrorCode) {
+    let partition = OffsetDeleteResponsePartition {
+        partition_index,
+        error_code: code.get(),
+        ..OffsetDeleteResponsePartition::default()
+    };
+    let new =
+        || OffsetDeleteResponseTopic { name: name.clone(), ..OffsetDeleteResponseTopic::default() };
+    answer.topic(name.clone(), new).partitions.push(partition);
 }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use hashbrown::HashSet;
 use strandline_coordination::group::{CommittedOffset, FetchRequest, FetchedTopic};
 use strandline_model::TopicId;
 use strandline_wire::offset_fetch::{
@@ -28,9 +29,12 @@ const BY_ID_FROM: i16 = 10;
 /// Tells positions.
 pub(crate) async fn handle(broker: &Broker, request: Request, version: i16) -> Response {
     if version >= GROUPS_FROM {
-        let mut groups = Vec::with_capacity(request.groups.len());
+        let mut groups = Vec::new();
+        let mut named = HashSet::new();
         for asked in &request.groups {
-            groups.push(fetch(broker, asked, version).await);
+            if named.insert(asked.group_id.as_str()) {
+                groups.push(fetch(broker, asked, version).await);
+            }
         }
         return Response { groups, ..Response::default() };
     }
@@ -81,6 +85,7 @@ async fn some(
             broker.registry().by_name(topic.name.as_str())
         }
     };
+    let asked = &named_once(asked);
     let found: Vec<Option<Arc<Topic>>> = asked.iter().map(find).collect();
     // A topic that does not exist has no positions under any id.
     let wanted = asked.iter().zip(&found).map(|(topic, found)| {
@@ -104,6 +109,22 @@ async fn some(
         }
     });
     Ok(answers.collect())
+}
+
+/// What is asked for, each partition once: with the text that a position may have, a small request that
+/// names one again and again would be answered with gigabytes. The same goes for groups.
+fn named_once(asked: &[OffsetFetchRequestTopics]) -> Vec<OffsetFetchRequestTopics> {
+    let mut named = HashSet::new();
+    let mut once = Vec::new();
+    for topic in asked {
+        let (name, id) = (topic.name.as_str(), topic.topic_id);
+        let mut new = topic.clone();
+        new.partition_indexes.retain(|&index| named.insert((name, id, index)));
+        if !new.partition_indexes.is_empty() || topic.partition_indexes.is_empty() {
+            once.push(new);
+        }
+    }
+    once
 }
 
 /// Every position in a topic that exists; what is left of those that are gone is not told.

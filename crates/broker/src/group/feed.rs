@@ -52,26 +52,29 @@ impl OffsetsFeed {
 }
 
 impl Broker {
-    /// Makes the offsets topic unless it is there.
-    pub(crate) async fn ensure_offsets_topic(self: &Arc<Self>) {
-        if self.registry().by_name(OFFSETS_TOPIC).is_some() {
-            return;
-        }
+    /// The offsets topic as Kafka makes it, whoever is the first to want it.
+    pub(crate) fn new_offsets_topic(&self) -> NewTopic {
         let config = |key: &str, value: String| (key.to_owned(), Some(value));
         let broker = self.settings().broker();
-        let new = NewTopic {
+        NewTopic {
             name: OFFSETS_TOPIC.to_owned(),
             partition_count: i32::try_from(broker.offsets_topic_num_partitions).unwrap_or(i32::MAX),
             replication_factor: -1,
             assignments: Vec::new(),
-            // As Kafka makes it.
             configs: vec![
                 config("cleanup.policy", "compact".to_owned()),
                 config("compression.type", "producer".to_owned()),
                 config("segment.bytes", broker.offsets_topic_segment_bytes.to_string()),
             ],
-        };
-        match self.create_topic(&new).await {
+        }
+    }
+
+    /// Makes the offsets topic unless it is there.
+    pub(crate) async fn ensure_offsets_topic(self: &Arc<Self>) {
+        if self.registry().by_name(OFFSETS_TOPIC).is_some() {
+            return;
+        }
+        match self.create_topic(&self.new_offsets_topic()).await {
             // Somebody else was first.
             Ok(_) | Err(CreateError::Exists(_)) => {}
             // Groups work without it.

@@ -35,17 +35,23 @@ pub(crate) enum CreateError {
     Exists(TopicName),
     #[error("Topic '{name}' collides with existing topic: {other}")]
     Collides { name: TopicName, other: TopicName },
-    #[error("number of partitions must be larger than 0")]
+    #[error("Number of partitions was set to an invalid non-positive value.")]
     PartitionCount,
+    #[error("Creation of internal topic {0} is prohibited.")]
+    Internal(TopicName),
+    #[error("Replication factor must be larger than 0, or -1 to use the default value.")]
+    NoReplica,
     #[error(
-        "replication factor must be 1: this broker keeps one replica, its engine keeps it safe"
+        "Unable to replicate the partition {0} time(s): The target replication factor of {0} cannot be \
+         reached because only 1 broker(s) are registered: this broker keeps one replica, its engine \
+         keeps it safe"
     )]
-    ReplicationFactor,
+    ReplicationFactor(i16),
     #[error("{0}")]
     Assignment(String),
-    #[error("partition count and replication factor must be -1 when replicas are assigned")]
-    CountsAndAssignments,
-    #[error("a request may create at most 10000 partitions")]
+    #[error("A manual partition assignment was specified, but {0} was not set to -1.")]
+    CountsAndAssignments(&'static str),
+    #[error("Excessively large number of partitions per request.")]
     TooManyPartitions,
     #[error(transparent)]
     Config(#[from] InvalidSetting),
@@ -64,7 +70,7 @@ pub(crate) enum CreatePartitionsError {
         "The topic {topic} currently has {have} partition(s); {asked} would not be an increase."
     )]
     Fewer { topic: TopicName, have: u32, asked: i32 },
-    #[error("a request may create at most 10000 partitions")]
+    #[error("Excessively large number of additional partitions per request.")]
     TooManyPartitions,
     #[error("{0}")]
     Assignment(String),
@@ -103,6 +109,9 @@ impl Registry {
         now: Timestamp,
     ) -> Result<PlannedTopic, CreateError> {
         let name = TopicName::new(&new.name)?;
+        if name.is_reserved() {
+            return Err(CreateError::Internal(name));
+        }
         self.check_name_is_free(&name)?;
         let partition_count = self.planned_partition_count(new, node)?;
         let configs = self.settings.check_topic_configs(&new.configs)?;
@@ -133,15 +142,19 @@ impl Registry {
             match new.replication_factor {
                 -1 | 1 => {}
                 2.. if is_lenient => {}
-                _ => return Err(CreateError::ReplicationFactor),
+                factor @ 2.. => return Err(CreateError::ReplicationFactor(factor)),
+                _ => return Err(CreateError::NoReplica),
             }
             match new.partition_count {
                 -1 => self.settings.broker().num_partitions,
                 count => u32::try_from(count).map_err(|_| CreateError::PartitionCount)?,
             }
         } else {
-            if new.partition_count != -1 || new.replication_factor != -1 {
-                return Err(CreateError::CountsAndAssignments);
+            if new.replication_factor != -1 {
+                return Err(CreateError::CountsAndAssignments("replication factor"));
+            }
+            if new.partition_count != -1 {
+                return Err(CreateError::CountsAndAssignments("numPartitions"));
             }
             let indexes = new.assignments.iter().map(|(index, _)| *index);
             check_consecutive(indexes, 0).map_err(CreateError::Assignment)?;
@@ -254,6 +267,10 @@ impl Registry {
 fn check_consecutive(indexes: impl Iterator<Item = i32>, first: i32) -> Result<(), String> {
     let mut indexes: Vec<i32> = indexes.collect();
     indexes.sort_unstable();
+    let mut next = indexes.iter().skip(1);
+    if let Some(twice) = indexes.iter().find(|index| next.next() == Some(index)) {
+        return Err(format!("Found multiple manual partition assignments for partition {twice}"));
+    }
     if indexes.into_iter().zip(first..).all(|(index, expected)| index == expected) {
         Ok(())
     } else {

@@ -1,9 +1,9 @@
 //! What tools do to partitions: delete records, ask for sizes and producers, move what can't move.
 
 use strandline_wire::{
-    ErrorCode, alter_partition_reassignments, alter_replica_log_dirs, create_partitions,
-    create_topics, delete_records, describe_log_dirs, describe_producers, elect_leaders, fetch,
-    list_partition_reassignments, produce, unregister_broker,
+    ErrorCode, KafkaString, alter_partition_reassignments, alter_replica_log_dirs,
+    create_partitions, create_topics, delete_records, describe_log_dirs, describe_producers,
+    elect_leaders, fetch, list_partition_reassignments, produce, unregister_broker,
 };
 
 use crate::harness::{
@@ -45,8 +45,9 @@ async fn delete(client: &mut Client, topic: &str, offsets: &[i64]) -> (i16, i64)
 
 #[tokio::test]
 async fn what_is_left_of_a_batch_is_found_by_time() {
-    // The records' times, the offset before which they are deleted, and (timestamp, offset).
-    let cases: [(&[i64], i64, &[(i64, i64)]); 4] = [
+    /// The records' times, the offset before which they are deleted, and (timestamp, offset).
+    type Case = (&'static [i64], i64, &'static [(i64, i64)]);
+    let cases: [Case; 4] = [
         (&[10, 20, 30, 40, 50], 4, &[(0, 4), (30, 4), (50, 4), (51, 5), (99, -1), (-3, 6)]),
         (&[50, 40, 30, 20, 10], 2, &[(0, 2), (30, 2), (31, 5), (-3, 6)]),
         (&[90, 80, 30, 20, 10], 2, &[(0, 2), (30, 2), (70, 6), (71, -1), (-3, 6)]),
@@ -150,7 +151,7 @@ async fn sizes_and_producers_are_described() {
 }
 
 #[tokio::test]
-async fn nothing_moves_and_nothing_needs_a_leader() {
+async fn nothing_needs_a_leader() {
     let (_house, mut client) = with_ten_records(&[]).await;
     let topic = elect_leaders::TopicPartitions {
         topic: text("t"),
@@ -166,10 +167,23 @@ async fn nothing_moves_and_nothing_needs_a_leader() {
         .map(|result| result.error_code)
         .collect();
     assert_eq!(codes, [ErrorCode::ELECTION_NOT_NEEDED.get(), UNKNOWN_TOPIC]);
+    let unknown = elect_leaders::Request { election_type: 5, ..request };
+    let response = client.ask(2, &unknown).await;
+    assert_eq!(response.error_code, ErrorCode::INVALID_REQUEST.get());
+    let refused = &response.replica_election_results[0].partition_result[1];
+    let message = refused.error_message.as_ref().map(KafkaString::as_str);
+    assert_eq!(
+        (refused.error_code, message),
+        (response.error_code, Some("Unknown election type 5"))
+    );
     let all = elect_leaders::Request { topic_partitions: None, ..Default::default() };
     let response = client.ask(2, &all).await;
     assert!(response.replica_election_results[0].partition_result.is_empty(), "{response:?}");
+}
 
+#[tokio::test]
+async fn only_where_a_partition_is_can_it_be_moved() {
+    let (_house, mut client) = with_ten_records(&[]).await;
     let invalid = ErrorCode::INVALID_REPLICA_ASSIGNMENT.get();
     for (replicas, code) in [
         (Some(vec![1]), 0),
