@@ -226,6 +226,22 @@ def test_verify_finds_damage_where_it_is(lossy: Make, topic_name: str) -> None:
     assert "snapshot is not readable" in fault["what"]
 
 
+def test_who_consumes_what_cannot_be_read_is_told(lossy: Make, topic_name: str) -> None:
+    broker = lossy().start()
+    create_topic(broker.bootstrap, topic_name, segment_bytes=1 << 20)
+    produce(broker.bootstrap, topic_name, [Record(os.urandom(100_000))] * 30)
+    first = topic_folder(broker, topic_name) / "0" / SEGMENT
+    assert broker.stop() == 0
+    os.truncate(first, 150_000)
+    broker.start()
+    # Its answer had begun before the broker knew.
+    cut = strandline("consume", topic_name, "-o", "start:end", broker=broker)
+    assert cut.returncode == 3 and "broke during Fetch" in cut.stderr, cut.stderr
+    ended = strandline("consume", topic_name, "-o", "start:end", broker=broker)
+    assert ended.returncode == 1, ended.stderr
+    assert ended.stderr.count("trying again") == 1 and "KAFKA_STORAGE_ERROR" in ended.stderr, ended.stderr
+
+
 def test_reconcile_sets_aside_what_nobody_knows_on_demand(make_broker: Make, topic_name: str) -> None:
     broker = make_broker().start()
     create_topic(broker.bootstrap, topic_name)

@@ -59,7 +59,11 @@ impl Counts {
     }
 
     const fn since(self, before: Self) -> Self {
-        Self { bytes: self.bytes - before.bytes, records: self.records - before.records }
+        // One that was brought back counts from nothing.
+        Self {
+            bytes: self.bytes.saturating_sub(before.bytes),
+            records: self.records.saturating_sub(before.records),
+        }
     }
 
     fn is_much_for(self, policy: &Policy) -> bool {
@@ -67,5 +71,20 @@ impl Counts {
         policy.deletes
             && (policy.bytes.is_some_and(|limit| is_much(self.bytes, limit.get(), BYTES_MIN))
                 || policy.records.is_some_and(|limit| is_much(self.records, limit, RECORDS_MIN)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A topic that was deleted and brought back counts from nothing, and was looked at before.
+    #[test]
+    fn less_than_before_is_nothing() {
+        let counts = |bytes, records| Counts { bytes, records };
+        let came = counts(10, 2).since(counts(500, 7));
+        assert_eq!((came.bytes, came.records), (0, 0));
+        let came = counts(510, 9).since(counts(500, 7));
+        assert_eq!((came.bytes, came.records), (10, 2));
     }
 }

@@ -183,7 +183,11 @@ impl Cleaner {
                         return true;
                     }
                     slept += nap;
-                    self.hurry(stop).await;
+                    let (cleaner, stop) = (Arc::clone(self), stop.clone());
+                    let look = async move { cleaner.hurry(&stop).await };
+                    if !tasks::supervise(&self.parts.runtime, "look at retention", look).await {
+                        self.parts.metrics.retention_failures.add(1);
+                    }
                 }
                 Ok(()) = changes.changed() => {}
                 () = stop.cancelled() => return false,

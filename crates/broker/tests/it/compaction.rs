@@ -74,6 +74,38 @@ async fn offsets(client: &mut Client, topic: &str) -> Vec<i64> {
     read(client, topic, 0).await.into_iter().map(|(offset, ..)| offset).collect()
 }
 
+/// Wherever a pass panics, when its log is chosen or later, the next log is compacted, and the one that
+/// panicked is left alone for a while.
+#[tokio::test]
+async fn a_panic_costs_one_log_one_turn() {
+    for skip in 0..4 {
+        let house = TestBroker::start().await;
+        let mut client = house.connect();
+        for topic in ["first", "second"] {
+            client.create_topic_with(topic, 1, &[SMALL, COMPACT, EAGER]).await;
+            for value in ["1", "2"] {
+                put(&mut client, topic, &[("k", Some(value))]).await;
+            }
+            put(&mut client, topic, &[("end", Some("active"))]).await;
+        }
+        house.faults.on_chunks_panic(skip);
+        house.broker.check_compaction().await;
+        assert_eq!(house.broker.metrics().compaction_failures.get(), 1, "at look {skip}");
+        let mut left = Vec::new();
+        for topic in ["first", "second"] {
+            left.push(offsets(&mut client, topic).await);
+        }
+        left.sort();
+        let (whole, compacted) = (vec![0, 1, 2], vec![1, 2]);
+        assert_eq!(left, [whole, compacted.clone()], "at look {skip}");
+        house.environment.advance_ms(15_001);
+        house.broker.check_compaction().await;
+        for topic in ["first", "second"] {
+            assert_eq!(offsets(&mut client, topic).await, compacted, "at look {skip}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn the_newest_record_of_each_key_stays_where_it_was() {
     let house = TestBroker::start().await;

@@ -3,12 +3,13 @@
 //! Reads partitions directly, without a group. A range with an end is read up to the end that it
 //! had when the command began, and the command ends; without an end it goes on as records come.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use strandline_client::{Client, ClientError, ConsumedRecord, OffsetAt, SizeLimits};
 use strandline_model::{OffsetPoint, OffsetSpec};
 use strandline_wire::ErrorCode;
+use tokio::time::{Instant, sleep};
 
 use super::place::{Borders, offset_or_time};
 use super::target::Target;
@@ -16,6 +17,11 @@ use crate::console;
 use crate::failure::Failure;
 use crate::format::{OutputFormat, PlacedRecord, counted};
 use crate::progress::Progress;
+
+/// How long a partition may be refused with an error that may pass, before the command fails with it.
+const REFUSED_MAX: Duration = Duration::from_secs(30);
+/// Before a partition that was refused is asked for again.
+const REFUSED_PAUSE: Duration = Duration::from_millis(300);
 
 /// What a person at a terminal sees first when no range is given.
 const LAST_RECORDS: u64 = 10;
@@ -61,6 +67,8 @@ struct Cursor {
     borders: Borders,
     /// `None` goes on for ever.
     until: Option<i64>,
+    /// Since when the broker refuses it.
+    refused_since: Option<Instant>,
 }
 
 impl Cursor {
@@ -248,10 +256,22 @@ async fn read_once(
                 cursor.next = start;
                 continue;
             }
-            // The leader moved; the next round asks who leads now.
-            Err(error) if error.code().is_some_and(ErrorCode::is_retriable) => continue,
+            // Its leader moved, which the next round learns; or its storage has a fault, which may last.
+            Err(error) if error.code().is_some_and(ErrorCode::is_retriable) => {
+                let since = *cursor.refused_since.get_or_insert_with(|| {
+                    let at = cursor.next;
+                    printer.progress.say(&format!("warning: {error} at offset {at}, trying again"));
+                    Instant::now()
+                });
+                if since.elapsed() >= REFUSED_MAX {
+                    return Err(error);
+                }
+                sleep(REFUSED_PAUSE).await;
+                continue;
+            }
             Err(error) => return Err(error),
         };
+        cursor.refused_since = None;
         let (records, next) = batches.records()?;
         let until = cursor.until.unwrap_or(i64::MAX);
         let within = records.iter().take_while(|record| record.offset < until);
@@ -332,7 +352,7 @@ async fn cursor(
         // Beyond the end there is nothing to wait for: a range with an end ends.
         Some(point) => Some(offset_of(client, topic, partition, point, borders).await?.min(end)),
     };
-    Ok(Cursor { partition, next: next.max(start), borders, until })
+    Ok(Cursor { partition, next: next.max(start), borders, until, refused_since: None })
 }
 
 async fn offset_of(
@@ -358,7 +378,8 @@ mod tests {
     #[test]
     fn a_cursor_is_done_at_its_end() {
         let borders = Borders { start: 0, end: 5 };
-        let cursor = |next, until| Cursor { partition: 0, next, borders, until };
+        let cursor =
+            |next, until| Cursor { partition: 0, next, borders, until, refused_since: None };
         assert!(cursor(5, Some(5)).is_done());
         assert!(!cursor(4, Some(5)).is_done());
         assert!(!cursor(i64::MAX, None).is_done());
@@ -368,7 +389,7 @@ mod tests {
     fn who_sees_nothing_is_told_what_lies_before() {
         let cursor = |next, start, end| {
             let borders = Borders { start, end };
-            Cursor { partition: 0, next, borders, until: None }
+            Cursor { partition: 0, next, borders, until: None, refused_since: None }
         };
         assert_eq!(waiting(&[cursor(9, 5, 9), cursor(6, 0, 7)]), None, "a record is to come");
         assert_eq!(

@@ -3,7 +3,7 @@
 //!
 //! # Invariants
 //! - A log that is slow or fails holds up none of the others: it gives its turn back after
-//!   [`PATIENCE`] without progress, and after a failure it waits, longer each time.
+//!   [`PATIENCE`] without progress, and after a failure, or a panic, it waits, longer each time.
 //! - The maps of keys of all passes together stay within `log.cleaner.dedupe.buffer.size`.
 //! - What is rewritten is replaced only after every byte of it was seen and checked.
 //!
@@ -16,6 +16,7 @@ mod pass;
 mod reading;
 
 use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -26,7 +27,7 @@ use strandline_model::config::BrokerConfig;
 use strandline_model::{PartitionId, Timestamp};
 use strandline_partition::compaction::{LogView, Plan, Policy, plan};
 use strandline_partition::retention::Segment;
-use strandline_storage::Stored;
+use strandline_storage::{ErrorKind, StorageError, Stored};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -158,7 +159,7 @@ impl Compactor {
         let registry = &self.cleaner.parts.registry;
         let plans = registry.all().into_iter().flat_map(|topic| {
             let slots = topic.partitions().into_iter();
-            slots.filter_map(|slot| self.plan(&topic, &slot, now)).collect::<Vec<_>>()
+            slots.filter_map(|slot| self.plan_or_note(&topic, &slot, now)).collect::<Vec<_>>()
         });
         let last_pass_ms = self.last_pass_ms.load(Ordering::Relaxed);
         CompactionStatus {
@@ -191,7 +192,7 @@ impl Compactor {
                 if waits || self.busy.lock().contains(&slot.id()) {
                     continue;
                 }
-                if let Some(plan) = self.plan(&topic, &slot, now)
+                if let Some(plan) = self.plan_or_note(&topic, &slot, now)
                     && (plan.due.is_some() || plan.roll)
                 {
                     let topic = Arc::clone(&topic);
@@ -214,6 +215,14 @@ impl Compactor {
         Some(planned(&stored, &policy, now))
     }
 
+    /// As [`plan`](Self::plan). One that panics is a failure of its log: it keeps none of the others.
+    fn plan_or_note(&self, topic: &Topic, slot: &PartitionSlot, now: Timestamp) -> Option<Plan> {
+        catch_unwind(AssertUnwindSafe(|| self.plan(topic, slot, now))).unwrap_or_else(|_| {
+            self.note(topic, slot, Err(panicked()));
+            None
+        })
+    }
+
     /// Begins a pass, unless there is one.
     fn begin(self: &Arc<Self>, candidate: Candidate, stop: &CancellationToken) {
         let id = candidate.slot.id();
@@ -223,19 +232,25 @@ impl Compactor {
         let turn = Turn::take(&self.turns);
         let (compactor, stop) = (Arc::clone(self), stop.clone());
         tasks::spawn(&self.cleaner.parts.runtime, "compact partition", async move {
-            let busy = Busy { compactor: Arc::clone(&compactor), id };
-            compactor.compact(candidate, &stop, turn, busy).await;
+            // Until it is noted how it ended: whoever looks before would begin it again at once.
+            let _busy = Busy { compactor: Arc::clone(&compactor), id };
+            let Candidate { topic, slot, .. } = candidate;
+            let (this, of, log) = (Arc::clone(&compactor), Arc::clone(&topic), Arc::clone(&slot));
+            let pass = async move { this.compact(&of, &log, &stop, turn).await };
+            let runtime = &compactor.cleaner.parts.runtime;
+            if !tasks::supervise(runtime, "pass of compaction", pass).await {
+                compactor.note(&topic, &slot, Err(panicked()));
+            }
         });
     }
 
     async fn compact(
         &self,
-        candidate: Candidate,
+        topic: &Topic,
+        slot: &Arc<PartitionSlot>,
         stop: &CancellationToken,
         turn: Turn,
-        busy: Busy,
     ) {
-        let Candidate { topic, slot, .. } = &candidate;
         let progress = AtomicU64::new(0);
         let mut turn = Some(turn);
         let mut pass = std::pin::pin!(self.pass(topic, slot, stop, &progress));
@@ -255,7 +270,6 @@ impl Compactor {
             }
         };
         self.note(topic, slot, ended);
-        drop(busy);
         drop(turn);
     }
 
@@ -294,6 +308,10 @@ impl Compactor {
         let ended = parts.environment.now();
         self.last_pass_ms.store(ended.as_millis(), Ordering::Relaxed);
     }
+}
+
+fn panicked() -> Stopped {
+    Stopped::Failed(StorageError::new(ErrorKind::Unavailable, "compaction panicked"))
 }
 
 /// A log that is being compacted.
