@@ -13,9 +13,19 @@ use strandline_wire::{
     offset_fetch, produce, read_response, topic_id_from_wire,
 };
 
+use crate::promises::Found;
+
 const CORRELATION_ID: i32 = 7;
 const EARLIEST: i64 = -2;
+const OFFSET_OUT_OF_RANGE: i16 = 1;
 const LATEST: i64 = -1;
+
+/// A few records a segment; compaction, when a step asks for it, is never too early.
+const TOPIC_CONFIGS: [(&str, &str); 3] = [
+    ("internal.segment.bytes", "700"),
+    ("min.cleanable.dirty.ratio", "0.01"),
+    ("delete.retention.ms", "1000"),
+];
 
 /// Wide enough for every log of these tests.
 const FETCH_BYTES: i32 = 1 << 20;
@@ -60,16 +70,16 @@ impl Client {
 
     /// Creates a topic: its id.
     pub(crate) async fn create(&mut self, name: &str, partitions: u32) -> TopicId {
-        let config = create_topics::CreatableTopicConfig {
-            name: text("internal.segment.bytes"),
-            value: Some(text("700")),
+        let config = |(key, value)| create_topics::CreatableTopicConfig {
+            name: text(key),
+            value: Some(text(value)),
             ..Default::default()
         };
         let topic = create_topics::CreatableTopic {
             name: text(name),
             num_partitions: i32::try_from(partitions).unwrap(),
             replication_factor: 1,
-            configs: vec![config],
+            configs: TOPIC_CONFIGS.map(config).into(),
             ..Default::default()
         };
         let request = create_topics::Request { topics: vec![topic], ..Default::default() };
@@ -103,13 +113,14 @@ impl Client {
         &mut self,
         name: &str,
         partition: u32,
-        value: &str,
+        (key, value): (&str, Option<&str>),
         now: Timestamp,
     ) -> Result<i64, i16> {
         let mut builder = BatchBuilder::new();
         builder.push(NewRecord {
             timestamp: Some(now),
-            value: Some(value.as_bytes()),
+            key: Some(key.as_bytes()),
+            value: value.map(str::as_bytes),
             ..NewRecord::default()
         });
         let data = produce::message::PartitionProduceData {
@@ -155,18 +166,31 @@ impl Client {
         answer.offset
     }
 
-    /// Every record from `from` to the end: offset and value.
+    /// Every record from `from` to the end.
     pub(crate) async fn read(
         &mut self,
         name: &str,
         partition: u32,
         from: i64,
         end: i64,
-    ) -> Vec<(i64, String)> {
-        let mut found: Vec<(i64, String)> = Vec::new();
+    ) -> Vec<Found> {
+        let found = self.read_unless_trimmed(name, partition, from, end).await;
+        found.unwrap_or_else(|| panic!("{name}-{partition} does not begin at {from}"))
+    }
+
+    /// The same; `None` when retention removes some of it meanwhile.
+    pub(crate) async fn read_unless_trimmed(
+        &mut self,
+        name: &str,
+        partition: u32,
+        from: i64,
+        end: i64,
+    ) -> Option<Vec<Found>> {
+        let utf_8 = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        let mut found: Vec<Found> = Vec::new();
         let mut next = from;
         while next < end {
-            let bytes = self.fetch(name, partition, next).await;
+            let bytes = self.fetch(name, partition, next).await?;
             assert!(!bytes.is_empty(), "{name}-{partition}: nothing at {next}, before {end}");
             for batch in batches(&bytes).map(|batch| batch.expect("whole batches")) {
                 batch.check_crc().expect("sound batches");
@@ -174,18 +198,19 @@ impl Client {
                 for record in records(batch.records_bytes(), batch.records_count()) {
                     let record = record.expect("sound records");
                     let offset = base + i64::from(record.offset_delta);
-                    let value = record.value.map(<[u8]>::to_vec).unwrap_or_default();
                     if offset >= from {
-                        found.push((offset, String::from_utf8(value).unwrap()));
+                        let key = record.key.map(utf_8).unwrap_or_default();
+                        found.push((offset, key, record.value.map(utf_8)));
                     }
                 }
                 next = batch.next_offset().unwrap().get();
             }
         }
-        found
+        Some(found)
     }
 
-    async fn fetch(&mut self, name: &str, partition: u32, offset: i64) -> Bytes {
+    /// `None`: the log begins above the offset.
+    async fn fetch(&mut self, name: &str, partition: u32, offset: i64) -> Option<Bytes> {
         let asked = fetch::message::FetchPartition {
             partition: i32::try_from(partition).unwrap(),
             fetch_offset: offset,
@@ -203,8 +228,11 @@ impl Client {
             ..Default::default()
         };
         let answer = self.ask(12, &request).await.responses.remove(0).partitions.remove(0);
+        if answer.error_code == OFFSET_OUT_OF_RANGE {
+            return None;
+        }
         assert_eq!(answer.error_code, 0, "{name}-{partition} at {offset}");
-        answer.records.unwrap_or_default()
+        Some(answer.records.unwrap_or_default())
     }
 
     pub(crate) async fn delete_records(&mut self, name: &str, partition: u32, before: i64) {

@@ -2,14 +2,16 @@
 //! power after each of its operations.
 //!
 //! One run of the workload serves all of its cuts, as in the crash test of the engine: topics are
-//! created, filled, trimmed by retention and by request, read by groups, deleted, brought back, purged and created
-//! again under the same names, while the broker is stopped and killed. On what each cut leaves another
-//! broker is started, which must agree with everything that was answered before the cut: topics,
-//! records, log starts, positions. Then its purger works, and nothing may be left of what is gone: no
-//! pending deletion, no log that no topic has, no position in one; and each name can be used anew.
+//! created, filled, trimmed by retention and by request, compacted, read by groups, deleted, brought back,
+//! purged and created again under the same names, while the broker is stopped and killed; their rows go
+//! and come back, files fail and the disk fills. On what each cut leaves another broker is started, which
+//! must agree with everything that was answered before the cut: topics, records, log starts, positions.
+//! Then its purger and its reconciliation work, and nothing may be left of what is gone: no pending
+//! deletion, no log that no topic has, in quarantine or not, no position in one; and each name can be
+//! used anew.
 //!
-//! What a new kind of work must add (compaction, quarantine): a step in `workload.rs` under a name of
-//! its own in [`Phase`], and in `promises.rs` what it lets go. The final checks of `image.rs` stay.
+//! What a new kind of work must add: a step in `workload.rs` under a name of its own in [`Phase`], and in
+//! `promises.rs` what it lets go. The final checks of `image.rs` stay.
 //!
 //! `STRANDLINE_CRASH_CUTS` sets how many operations are cut (300), `STRANDLINE_CRASH_SEED` the seed of
 //! the first workload.

@@ -1,5 +1,8 @@
 //! A run of a broker from a seed: topics under few names, each of which has many lives.
 
+mod faults;
+mod strangers;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +13,7 @@ use strandline_model::Timestamp;
 
 use crate::client::Client;
 use crate::dice::Dice;
-use crate::promises::{Deed, Life, PartitionLife, Phase, Promises};
+use crate::promises::{Deed, Life, PartitionLife, Phase, Promises, Slot};
 use crate::world::{Clock, World};
 
 /// The names that all topics of a workload share.
@@ -19,6 +22,8 @@ pub(crate) const NAMES: [&str; 3] = ["a", "b", "c"];
 pub(crate) const GROUP: &str = "g";
 /// How long a deletion waits: the default of `deletion.grace.ms`.
 const GRACE_MS: i64 = 60_000;
+/// Keys of records: few, so that compaction has something to do.
+const KEYS: u32 = 4;
 /// The most partitions of a topic.
 const PARTITIONS_MAX: u32 = 3;
 
@@ -71,12 +76,16 @@ impl Workload {
             };
         };
         match self.dice.below(100) {
-            0..50 => self.produce(life).await,
-            50..60 => self.retain(life).await,
-            60..67 => self.trim(life).await,
-            67..77 => self.commit(life).await,
-            77..88 => self.delete(life).await,
-            88..94 => self.purge().await,
+            0..44 => self.produce(life).await,
+            44..51 => self.retain(life).await,
+            51..57 => self.trim(life).await,
+            57..65 => self.compact(life).await,
+            65..68 => self.fail(life).await,
+            68..75 => self.commit(life).await,
+            75..84 => self.delete(life).await,
+            84..90 => self.purge().await,
+            90..92 => self.estrange_and_return(life).await,
+            92..94 => self.estrange_and_purge(life).await,
             94..97 => self.restart(true).await,
             _ => self.restart(false).await,
         }
@@ -94,12 +103,23 @@ impl Workload {
         self.produce(life).await;
         self.trim(life).await;
         self.commit(life).await;
+        for _ in 0..8 {
+            self.produce(life).await;
+        }
+        self.compact(life).await;
+        self.estrange_and_return(life).await;
+        self.fail(life).await;
         self.delete(life).await;
         self.undelete(life).await;
         self.restart(true).await;
         self.delete(life).await;
         self.purge().await;
         self.create(name).await;
+        let life = self.promises.living(name).expect("it was created");
+        self.produce(life).await;
+        self.estrange_and_purge(life).await;
+        assert!(self.promises.compacted > 0, "compaction removed nothing");
+        assert!(self.promises.failed > 0, "no append failed");
     }
 
     fn now(&self) -> usize {
@@ -134,6 +154,7 @@ impl Workload {
             id: None,
             changes: vec![created],
             may_return_since: None,
+            estranged: None,
             partitions: vec![PartitionLife::default(); partition_count as usize],
             positions: BTreeMap::new(),
         });
@@ -150,17 +171,35 @@ impl Workload {
         for _ in 0..=self.dice.below(5) {
             let sent = self.begin(Phase::Produce);
             let now = self.clock.now();
-            let records = &mut self.promises.lives[life].partitions[partition as usize].records;
+            let (key, value) = self.any_record(life, partition, 0);
+            let records = self.records(life, partition);
             let offset = records.len();
-            let size = if self.dice.one_in(6) { 550 } else { 60 };
-            let value = format!("{life}-{partition}-{offset}-{}", "x".repeat(size));
-            records.push((value.clone(), sent));
-            let found = self.client().produce(&name, partition, &value, now).await;
+            records.push(Slot::of(&key, value.clone(), sent));
+            let record = (key.as_str(), value.as_deref());
+            let found = self.client().produce(&name, partition, record, now).await;
             assert_eq!(found, Ok(i64::try_from(offset).unwrap()), "{name}-{partition}");
             let now = self.now();
-            let records = &mut self.promises.lives[life].partitions[partition as usize].records;
-            records[offset].1.answered = Some(now);
+            self.records(life, partition)[offset].sent[0].1.answered = Some(now);
         }
+    }
+
+    fn records(&mut self, life: usize, partition: u32) -> &mut Vec<Slot> {
+        &mut self.promises.lives[life].partitions[partition as usize].records
+    }
+
+    /// One of a few keys, and a value that no other record has, or none. Some are large enough to go to
+    /// the segment only.
+    fn any_record(
+        &mut self,
+        life: usize,
+        partition: u32,
+        attempt: u32,
+    ) -> (String, Option<String>) {
+        let key = format!("key-{}", self.dice.below(KEYS));
+        let size = if self.dice.one_in(6) { 550 } else { 60 };
+        let offset = self.records(life, partition).len();
+        let value = format!("{life}-{partition}-{offset}.{attempt}-{}", "x".repeat(size));
+        (key, (!self.dice.one_in(8)).then_some(value))
     }
 
     /// A pass of retention with a limit that removes something of one topic.
@@ -183,6 +222,27 @@ impl Workload {
             let trims = &mut self.promises.lives[life].partitions[partition as usize].trims;
             trims.push((log_start, Deed { answered, ..begun }));
         }
+    }
+
+    /// A pass of compaction over one topic.
+    async fn compact(&mut self, life: usize) {
+        let name = self.promises.lives[life].name.clone();
+        let begun = self.begin(Phase::Compaction);
+        for partition in &mut self.promises.lives[life].partitions {
+            partition.compactions.push((partition.records.len(), begun));
+        }
+        self.client().configure(&name, "cleanup.policy", "compact,delete").await;
+        // Once more when the tombstones of the first pass may go.
+        for _ in 0..2 {
+            let world = self.world();
+            let removed = &world.broker.metrics().compaction_removed_records;
+            let before = removed.get();
+            world.while_time_passes(world.broker.check_compaction()).await;
+            let now = removed.get();
+            self.promises.compacted += now - before;
+            self.clock.advance(Duration::from_secs(5));
+        }
+        self.client().configure(&name, "cleanup.policy", "delete").await;
     }
 
     async fn trim(&mut self, life: usize) {

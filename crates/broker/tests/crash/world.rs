@@ -1,6 +1,7 @@
 //! A broker on a disk in memory, with a clock in the test's hand.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -19,6 +20,10 @@ use crate::client::Client;
 const PATIENCE: Duration = Duration::from_mins(1);
 /// By how much the clock goes ahead while something is waited for.
 const STRIDE: Duration = Duration::from_secs(5);
+/// How long logs stay in quarantine.
+const QUARANTINE: Duration = Duration::from_hours(1);
+/// Passes of reconciliation until one meets no other that is at the same log.
+const PASSES_MAX: u32 = 100;
 
 /// Time that goes on when it is told to, and the same numbers for each seed.
 #[derive(Debug)]
@@ -100,6 +105,8 @@ impl World {
         };
         let mut layers = BrokerLayers::default();
         layers.static_broker.set(Scope::Broker, "auto.create.topics.enable", "false").unwrap();
+        let quarantine = QUARANTINE.as_millis().to_string();
+        layers.static_broker.set(Scope::Broker, "quarantine.retention.ms", &quarantine).unwrap();
         let broker = Broker::start(BrokerParts {
             config: layers.broker_config().unwrap(),
             layers,
@@ -128,6 +135,46 @@ impl World {
             self.clock.advance(STRIDE);
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
+    }
+
+    /// Lets time pass until `work` is done.
+    pub(crate) async fn while_time_passes<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                () = tokio::time::sleep(Duration::from_millis(1)) => self.clock.advance(STRIDE),
+            }
+        }
+    }
+
+    /// Compares storage with metadata, and sees to what is found.
+    pub(crate) async fn reconcile(&self) {
+        let failures = &self.broker.metrics().reconciliation_failures;
+        for _ in 0..PASSES_MAX {
+            let before = failures.get();
+            self.while_time_passes(self.broker.check_storage()).await;
+            if failures.get() == before {
+                // A partition that could not be opened before is tried again after a while.
+                return self.clock.advance(STRIDE);
+            }
+        }
+        panic!("each pass of reconciliation fails");
+    }
+
+    /// Lets time pass until nothing is in quarantine that no topic knows.
+    pub(crate) async fn purge_strangers(&self) {
+        for _ in 0..PASSES_MAX {
+            self.clock.advance(QUARANTINE);
+            self.reconcile().await;
+            let found = self.broker.reconciliation();
+            if found.iter().all(|one| one.strangers.is_empty()) {
+                return;
+            }
+            // What counts as now may be far behind the clock right after a start.
+        }
+        panic!("what is in quarantine does not go: {:?}", self.broker.reconciliation());
     }
 
     /// Ends the broker as a killed process ends: nothing is saved.
