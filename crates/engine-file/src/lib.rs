@@ -32,6 +32,7 @@ mod quarantine;
 mod queue;
 mod recovery;
 mod registry;
+mod repair;
 mod rewrite;
 mod rows;
 mod segment;
@@ -49,3 +50,4 @@ pub use engine::FileEngine;
 pub use recovery::{
     DamagedLog, Inspection, JournalSeen, LogCheck, OpenError, RecoveryReport, Severity, Started,
 };
+pub use repair::{LostRange, Repair};

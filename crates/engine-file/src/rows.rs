@@ -190,6 +190,12 @@ impl Rows {
         value.map(|value| DamageRow::parse(value))
     }
 
+    /// Where a damaged log ends: nothing may be appended below.
+    pub(crate) fn damaged_end(&self, id: PartitionId) -> Option<Offset> {
+        let value = self.get(tables::DAMAGED_ENDS, &tables::partition_key(id));
+        value.and_then(|value| tables::parse_offset(value))
+    }
+
     /// Since when the log is in quarantine, if it is.
     pub(crate) fn quarantined(&self, id: PartitionId) -> Option<Timestamp> {
         let value = self.get(tables::QUARANTINES, &tables::partition_key(id));

@@ -38,9 +38,12 @@ pub(crate) const COMPACTED: TableNumber = TableNumber(134);
 /// Logs that are out of service because nobody knows them, and since when.
 pub(crate) const QUARANTINES: TableNumber = TableNumber(135);
 
+/// Where damaged logs end, as the journal had it: what is found of them may end before.
+pub(crate) const DAMAGED_ENDS: TableNumber = TableNumber(136);
+
 /// Tables whose key begins with a partition: all of the engine's own.
-pub(crate) const OF_PARTITIONS: [TableNumber; 8] =
-    [SEGMENTS, EPOCHS, LOG_STARTS, REMOVALS, STATES, DAMAGES, COMPACTED, QUARANTINES];
+pub(crate) const OF_PARTITIONS: [TableNumber; 9] =
+    [SEGMENTS, EPOCHS, LOG_STARTS, REMOVALS, STATES, DAMAGES, COMPACTED, QUARANTINES, DAMAGED_ENDS];
 
 const PARTITION_BYTES: usize = 20;
 

@@ -45,6 +45,11 @@ impl Decisions {
         self.logs.clear();
     }
 
+    /// Where the entries that were decided on have brought a log; `None`: there was none of it.
+    pub(super) fn end_of(&self, id: PartitionId) -> Option<Offset> {
+        self.logs.get(&id).map(|progress| progress.end)
+    }
+
     /// `damaged`: no segment takes batches of the log any more.
     pub(super) fn decide(&mut self, head: &AppendHead, damaged: bool) -> EntryVerdict {
         let id = head.partition;

@@ -61,8 +61,8 @@ pub struct JournalSeen {
 
 /// A folder that nobody serves, as it is. See the [module](self).
 pub struct Inspection {
-    rows: Rows,
-    segments: Arc<SegmentStore>,
+    pub(crate) rows: Rows,
+    pub(crate) segments: Arc<SegmentStore>,
     /// What journal and segments say against each other.
     contradictions: BTreeMap<PartitionId, Vec<Finding>>,
     /// Segments that the journal has batches of.

@@ -95,6 +95,10 @@ impl Rescue {
             };
             let key = Bytes::copy_from_slice(&tables::partition_key(id));
             let value = DamageRow { rescued, reason }.value();
+            if let Some(end) = self.decisions.end_of(id) {
+                let end = Bytes::copy_from_slice(&tables::offset_value(end));
+                self.decisions.rows.change((tables::DAMAGED_ENDS, key.clone()), Some(end));
+            }
             self.decisions.rows.change((tables::DAMAGES, key), Some(value));
         }
         Ok((self.decisions.rows, damaged))

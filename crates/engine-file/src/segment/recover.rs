@@ -102,6 +102,10 @@ impl SegmentLog {
     ) -> Result<Self, StorageError> {
         check_facts(id, &facts, end)?;
         store.remove_copies(id)?;
+        if beyond == Beyond::Cut {
+            // A log with damage is not opened: a repair has put them where they belong.
+            store.remove_rescues(id, &mut u64::MAX.clone())?;
+        }
         let found = store.files_of(id)?;
         let generation = found.iter().map(|key| key.segment.generation).max().unwrap_or(0);
         store.generations.fetch_max(generation.saturating_add(1), Ordering::Relaxed);

@@ -25,7 +25,7 @@ use crate::{FileEngineConfig, OpenError};
 
 const SEGMENT: &str = "/0/00000000000000000000.log";
 
-fn config() -> FileEngineConfig {
+pub(super) fn config() -> FileEngineConfig {
     FileEngineConfig {
         journal_first_file: ByteCount::new(64 * BLOCK_BYTES),
         direct_min: ByteCount::new(1000),
@@ -37,31 +37,33 @@ fn large(records: u32) -> TestBatch {
     TestBatch::of(records).value_bytes(2000)
 }
 
-fn path_of(disk: &TestDisk, end: &str) -> Option<PathBuf> {
+pub(super) fn path_of(disk: &TestDisk, end: &str) -> Option<PathBuf> {
     disk.paths().into_iter().find(|path| path.to_string_lossy().ends_with(end))
 }
 
 /// A folder whose process died: what a checkpoint had of two logs, and what came after it.
-struct Folder {
-    disk: TestDisk,
-    /// Of the first log, since the checkpoint.
-    since: Vec<Appended>,
+pub(super) struct Folder {
+    pub(super) disk: TestDisk,
+    /// Of the first log, up to the checkpoint.
+    pub(super) before: Vec<Appended>,
+    /// The same since then.
+    pub(super) since: Vec<Appended>,
     /// Of the second one, all.
-    other: Vec<Appended>,
+    pub(super) other: Vec<Appended>,
 }
 
-async fn folder() -> Folder {
+pub(super) async fn folder() -> Folder {
     let disk = TestDisk::new();
     let running = Running::with(&disk, config());
     let (hit, sound) = (running.open(0).await, running.open(1).await);
-    hit.append_some(3).await;
+    let before = hit.append_some(3).await;
     let mut other = sound.append_some(2).await;
     running.checkpoint().await;
     let mut since = hit.append_some(2).await;
     since.push(hit.append(large(2)).await);
     other.extend(sound.append_some(3).await);
     since.extend(hit.append_some(2).await);
-    Folder { disk: disk.after(Crash::DropAll), since, other }
+    Folder { disk: disk.after(Crash::DropAll), before, since, other }
 }
 
 fn open_segment(disk: &TestDisk) -> Arc<dyn crate::disk::DiskFile> {
@@ -70,9 +72,9 @@ fn open_segment(disk: &TestDisk) -> Arc<dyn crate::disk::DiskFile> {
 
 /// The ways in which a log's files can fail to be what rows and journal say; what is said of each, and
 /// how many of the appends since the checkpoint are gone.
-type Harm = (&'static str, fn(&TestDisk), usize);
+pub(super) type Harm = (&'static str, fn(&TestDisk), usize);
 
-const HARMS: [Harm; 6] = [
+pub(super) const HARMS: [Harm; 6] = [
     ("is missing", |disk| disk.remove_file(&path_of(disk, SEGMENT).unwrap()).unwrap(), 1),
     ("shorter", |disk| open_segment(disk).set_len(100).unwrap(), 1),
     ("is not in its segment", |disk| write_in_large(disk, b"?"), 1),
@@ -135,7 +137,7 @@ async fn assert_closed(running: &Running, reason: &str) {
 #[tokio::test]
 async fn a_damaged_log_stays_closed_and_keeps_what_the_journal_had() {
     for (reason, harm, lost) in HARMS {
-        let Folder { disk, since, mut other } = folder().await;
+        let Folder { disk, since, mut other, .. } = folder().await;
         harm(&disk);
         let running = Running::with(&disk, config());
         assert_closed(&running, reason).await;
@@ -197,7 +199,7 @@ async fn a_disk_that_fails_under_one_segment_at_start_costs_its_log_only() {
         Fault::Sync { persisted: Persisted::Torn(2) },
     ];
     for fault in faults {
-        let Folder { disk, since, other } = folder().await;
+        let Folder { disk, since, other, .. } = folder().await;
         disk.inject(SEGMENT, 0, fault);
         let running = Running::with(&disk, config());
         assert_closed(&running, "os error 5").await;
@@ -216,7 +218,7 @@ async fn a_disk_that_fails_under_one_segment_at_start_costs_its_log_only() {
 /// Rights, open files, memory: what the next start may have again is no damage.
 #[tokio::test]
 async fn an_error_that_may_pass_refuses_the_folder_and_changes_nothing() {
-    let Folder { disk, since, other } = folder().await;
+    let Folder { disk, since, other, .. } = folder().await;
     disk.inject(SEGMENT, 0, Fault::Open { kind: io::ErrorKind::PermissionDenied });
     let before = disk.paths();
     let refused = Running::try_with(&disk, config()).err().unwrap();
@@ -262,7 +264,7 @@ async fn a_bad_sector_costs_the_reads_that_meet_it() {
 /// Recovery is begun again until it has ended once; what it rescues is the same each time.
 #[tokio::test]
 async fn a_crash_while_a_log_is_rescued_loses_nothing() {
-    let Folder { disk, since, other } = folder().await;
+    let Folder { disk, since, other, .. } = folder().await;
     write_in_large(&disk, b"?");
     let damaged = disk.after(Crash::KeepAll);
     let kept = bytes_of(since.iter().filter(|one| one.bytes.len() < 1000));

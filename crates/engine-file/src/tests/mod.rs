@@ -11,6 +11,7 @@ mod leftovers;
 mod panic;
 mod quarantine;
 mod removal;
+mod repair;
 mod rewrite;
 mod room;
 mod space;

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use clap::Args;
 use strandline_broker::{LoadError, Look};
-use strandline_engine_file::disk::ReadOnlyDisk;
-use strandline_engine_file::{Inspection, OpenError};
+use strandline_engine_file::disk::{ReadOnlyDisk, RealDisk};
+use strandline_engine_file::{FileEngine, FileEngineConfig, Inspection, OpenError};
 use strandline_model::PartitionId;
 use strandline_model::config::StorageEngine;
 use strandline_storage::StorageError;
 
+use crate::console;
 use crate::failure::{Exit, Failure};
 use crate::serve::{cannot_open, chain};
 
@@ -51,6 +52,18 @@ impl Folder {
         let look = Look::of(engine, listed, quarantined, lost, &inspection).await;
         let look = look.map_err(|error| self.no_metadata(&error))?;
         Ok(Ok(Seen { inspection, look }))
+    }
+
+    /// Opens it as a start does, which brings back what a crash left.
+    pub(super) fn open(&self) -> Result<Arc<FileEngine>, Failure> {
+        let disk = RealDisk::open(&self.data)
+            .map_err(|source| OpenError::Io { what: "open the folder", source });
+        let config = FileEngineConfig::production(Arc::new(|error| {
+            console::say(&format!("error: the journal can't be written: {error}"));
+        }));
+        let opened = disk.and_then(|disk| FileEngine::open(Arc::new(disk), config));
+        let (engine, _) = opened.map_err(|error| self.cannot_open(&error))?;
+        Ok(engine)
     }
 
     /// Why it is not opened.

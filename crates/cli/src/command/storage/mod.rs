@@ -2,6 +2,7 @@
 
 mod folder;
 mod reconcile;
+mod repair;
 mod verify;
 
 use clap::Subcommand;
@@ -9,11 +10,12 @@ use clap::Subcommand;
 use super::OutputFormat;
 use crate::failure::Failure;
 
-/// Checks the data folder of a stopped broker, and sets aside what no topic knows.
+/// Checks the data folder of a stopped broker, sets aside what no topic knows, and repairs damaged logs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Storage {
     Verify(verify::Verify),
     Reconcile(reconcile::Reconcile),
+    Repair(repair::RepairLogs),
 }
 
 impl Storage {
@@ -21,6 +23,7 @@ impl Storage {
         match self {
             Self::Verify(verify) => verify.format,
             Self::Reconcile(reconcile) => reconcile.format,
+            Self::Repair(repair) => repair.format,
         }
     }
 
@@ -28,6 +31,7 @@ impl Storage {
         match self {
             Self::Verify(verify) => verify.run().await,
             Self::Reconcile(reconcile) => reconcile.run().await,
+            Self::Repair(repair) => repair.run().await,
         }
     }
 }

@@ -1,12 +1,8 @@
 //! `strandline storage reconcile`.
 
-use std::sync::Arc;
-
 use clap::Args;
 use serde_json::{Value, json};
 use strandline_broker::{Look, has_metadata};
-use strandline_engine_file::disk::RealDisk;
-use strandline_engine_file::{FileEngine, FileEngineConfig, OpenError};
 use strandline_model::PartitionId;
 use strandline_model::config::StorageEngine;
 use strandline_storage::{LogStore, MetaStore, StorageError};
@@ -91,13 +87,7 @@ impl Reconcile {
     /// Opens the folder as a start does, and does what is to be done.
     async fn carry_out(&self) -> Result<Vec<Act>, Failure> {
         let unreadable = |error: StorageError| self.folder.unreadable(&error);
-        let disk = RealDisk::open(self.folder.path())
-            .map_err(|source| OpenError::Io { what: "open the folder", source });
-        let config = FileEngineConfig::production(Arc::new(|error| {
-            console::say(&format!("error: the journal can't be written: {error}"));
-        }));
-        let opened = disk.and_then(|disk| FileEngine::open(Arc::new(disk), config));
-        let (engine, _) = opened.map_err(|error| self.folder.cannot_open(&error))?;
+        let engine = self.folder.open()?;
         self.check_metadata(&*engine).await?;
         let name = StorageEngine::File.name();
         let look = Look::at(name, &*engine, &*engine).await;
