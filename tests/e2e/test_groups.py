@@ -1,16 +1,20 @@
 """Consumer groups of the classic protocol, with librdkafka: members, positions, restarts."""
 
+import json
 import re
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 
-from broker import Broker
+from broker import Broker, Strandline
 from clients import QUIET, Record, admin, create_topic, delete_topic, produce
+from command import done, found
 from confluent_kafka import OFFSET_INVALID, Consumer, ConsumerGroupState, KafkaError, KafkaException, TopicPartition
 from deadline import wait_until
 from kafka import KafkaConsumer
 from members import QUICK, Member, committed, poll_until, state
+from observed import get, metric
 
 PARTITIONS = 6
 
@@ -268,3 +272,47 @@ def test_a_cooperative_group_keeps_what_it_can_through_rebalances(make_broker: C
     assert all(held <= one.assignment for one, held in zip(members, before)), "a partition was taken away"
     for member in members:
         member.close()
+
+
+def test_a_group_says_why_it_rebalanced_last(make_broker: Callable[..., Strandline], topic_name: str) -> None:
+    broker = make_broker(**QUICK).start()
+    create_topic(broker.bootstrap, topic_name, partitions=2)
+    group = f"{topic_name}/group"
+
+    def last() -> dict:
+        [described] = found("group", "describe", group, broker=broker)
+        return described["last_rebalance"]
+
+    stays = Member(broker.bootstrap, group, topic_name, client_id="stays")
+    poll_until([stays], "it has both", lambda: stays.assignment == {0, 1})
+    first = last()
+    assert (first["reason"], first["client_id"], first["host"]) == ("member_joined", "stays", "127.0.0.1")
+    assert (first["generation"], first["instance_id"]) == (0, None)
+    leaves = Member(broker.bootstrap, group, topic_name, client_id="leaves")
+    poll_until([stays, leaves], "each has one", lambda: len(stays.assignment) == len(leaves.assignment) == 1)
+    assert (last()["reason"], last()["client_id"], last()["generation"]) == ("member_joined", "leaves", 1)
+    leaves.close()
+    poll_until([stays], "it has both again", lambda: stays.assignment == {0, 1})
+    assert (last()["reason"], last()["client_id"], last()["generation"]) == ("member_left", "leaves", 2)
+    # One that doesn't poll leaves, too: its client says so for it.
+    late = Member(broker.bootstrap, group, topic_name, client_id="late", max_poll_interval_ms=6000)
+    poll_until([stays, late], "each has one", lambda: len(stays.assignment) == len(late.assignment) == 1)
+    poll_until([stays], "it has both while the other works on and on", lambda: stays.assignment == {0, 1})
+    told = last()
+    assert (told["reason"], told["client_id"], told["generation"]) == ("member_left", "late", 4)
+    age = datetime.now(timezone.utc) - datetime.fromisoformat(told["at"])
+    assert timedelta() <= age < timedelta(minutes=1)
+    text = done("group", "describe", group, broker=broker)
+    assert re.search(rf"^last rebalance  member_left  \S+ ago  generation 4  member {told['member_id']}  client late", text, re.MULTILINE)
+    assert metric(broker, 'strandline_group_rebalances_total{reason="member_joined"}') == 3
+    assert metric(broker, 'strandline_group_rebalances_total{reason="member_left"}') == 2
+    lines = [json.loads(line) for line in broker.log.read_text().splitlines() if line.startswith("{")]
+    [logged] = [line for line in lines if line["msg"] == "group has a new generation" and line["generation"] == 5]
+    assert (logged["reason"], logged["member"], logged["client_id"]) == ("member_left", told["member_id"], "late")
+    # A crash forgets nothing of it; one that is killed with it is silent for longer than its session.
+    broker.kill()
+    broker.start()
+    assert last() == told
+    for member in (late, stays):
+        member.close()
+    assert get(broker, "/v1/groups/none")[0] == 404

@@ -53,7 +53,10 @@ pub use engines::{Engines, Strangers};
 pub use environment::Environment;
 pub use group::COORDINATORS;
 pub use loggers::{LogLevel, Loggers, NoLoggers};
-pub use metrics::{ApiMetrics, BUCKET_BOUNDS_MICROS, CodeCounters, Counter, Metrics, TopicMetrics};
+pub use metrics::{
+    ApiMetrics, BUCKET_BOUNDS_MICROS, CodeCounters, Counter, Metrics, RebalanceCounters,
+    TopicMetrics,
+};
 pub use purger::{
     DeletionAction, DeletionError, DeletionStatus, DeletionSum, DeletionSums, deletion_states,
 };
@@ -62,6 +65,7 @@ pub use reconciler::{
 };
 pub use reply::Reply;
 pub use row_codec::RowError;
-pub use status::{PartitionStatus, TopicStatus};
+pub use status::{GroupStatus, PartitionStatus, TopicStatus};
+pub use strandline_coordination::group::{Rebalance, RebalanceMember};
 pub use strandline_partition::deletion::Hold;
 pub use topic::{LoadError, UndeleteError};

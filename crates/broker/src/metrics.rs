@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use strandline_coordination::group::RebalanceCause;
 use strandline_model::ByteCount;
 use strandline_partition::retention::Cause;
 use strandline_wire::{ApiKey, ErrorCode};
@@ -23,6 +24,24 @@ impl Counter {
     /// The number now.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How often groups left a generation, by what happened.
+#[derive(Debug, Default)]
+pub struct RebalanceCounters([Counter; RebalanceCause::ALL.len()]);
+
+impl RebalanceCounters {
+    /// Each reason with its number.
+    pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        RebalanceCause::ALL.iter().map(|cause| cause.name()).zip(self.0.iter().map(Counter::get))
+    }
+
+    pub(crate) fn add(&self, cause: RebalanceCause) {
+        let counted = RebalanceCause::ALL.iter().zip(&self.0);
+        for (_, counter) in counted.filter(|(one, _)| **one == cause) {
+            counter.add(1);
+        }
     }
 }
 
@@ -141,6 +160,8 @@ pub struct Metrics {
     pub offsets_committed: Counter,
     /// Positions of groups that were removed: deleted, expired, or gone with their topic.
     pub offsets_removed: Counter,
+    /// Groups that left a generation.
+    pub group_rebalances: RebalanceCounters,
     /// Partitions of which retention removed nothing, because their log failed.
     pub retention_failures: Counter,
     /// Bytes of deleted topics that were freed.
@@ -171,6 +192,7 @@ impl Default for Metrics {
             connections_refused: Counter::default(),
             offsets_committed: Counter::default(),
             offsets_removed: Counter::default(),
+            group_rebalances: RebalanceCounters::default(),
             retention_failures: Counter::default(),
             deletion_freed_bytes: Counter::default(),
             deletion_failures: Counter::default(),

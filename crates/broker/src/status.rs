@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use strandline_coordination::group::Rebalance;
 use strandline_model::{ByteCount, Offset, PartitionIndex, Timestamp, TopicId};
 use strandline_storage::Space;
 
@@ -45,7 +46,30 @@ pub struct PartitionStatus {
     pub overdue: ByteCount,
 }
 
+/// A group at one moment.
+#[derive(Clone, Debug)]
+pub struct GroupStatus {
+    /// Kafka's name of its state.
+    pub state: &'static str,
+    /// Its generation, or the last one that it had.
+    pub generation: i32,
+    /// Why it left its last generation; nothing when it never did.
+    pub rebalance: Option<Rebalance>,
+}
+
 impl Broker {
+    /// A group; `None` when there is none of that name, an error in words when its coordinator can't
+    /// say now.
+    pub async fn group(&self, name: &str) -> Result<Option<GroupStatus>, String> {
+        let found = self.groups().describe(&Arc::from(name)).await;
+        let found = found.map_err(|_| "the coordinator is not available".to_owned())?;
+        Ok(found.map(|group| GroupStatus {
+            state: group.state.name(),
+            generation: group.generation,
+            rebalance: group.rebalance,
+        }))
+    }
+
     /// Every topic, by name.
     pub fn topics(&self) -> Vec<TopicStatus> {
         let topics = self.registry().all().into_iter().map(|topic| TopicStatus {

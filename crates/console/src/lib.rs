@@ -16,6 +16,7 @@
 
 mod clients;
 mod deletions;
+mod groups;
 mod health;
 mod metrics;
 mod process;
@@ -27,6 +28,7 @@ mod snapshot;
 
 pub use clients::Client;
 pub use deletions::{Deletion, DeletionChange, DeletionChanged, DeletionRefused};
+pub use groups::{FoundGroup, Group, LastRebalance};
 pub use reconciliation::{MissingPartition, Reconciliation, Stranger};
 pub use retention::{Estimate, PartitionRetention, Segment, TopicRetention};
 pub use serve::{Console, Scope};
@@ -53,6 +55,9 @@ pub trait Status: std::fmt::Debug + Send + Sync + 'static {
 
     /// Who is connected, the stranded first.
     fn clients(&self) -> Vec<Client>;
+
+    /// A group, as its coordinator knows it.
+    fn group<'a>(&'a self, name: &'a str) -> FoundGroup<'a>;
 
     /// What each storage engine holds beside what metadata says, as of the last look.
     fn reconciliation(&self) -> Vec<Reconciliation>;

@@ -25,7 +25,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::retention::{Question, View};
-use crate::{Client, Reconciliation, Status, deletions, health, metrics, retention};
+use crate::{Client, Reconciliation, Status, deletions, groups, health, metrics, retention};
 
 /// How long a connection may last before it is asked to end.
 const LIFETIME_MAX: Duration = Duration::from_mins(1);
@@ -150,6 +150,7 @@ fn router(status: Arc<dyn Status>, scope: Scope) -> Router {
         Scope::Everything => health
             .route("/metrics", get(scrape))
             .route("/v1/clients", get(clients))
+            .route("/v1/groups/{name}", get(groups::show))
             .route("/v1/storage", get(storage))
             .route("/v1/topics/{name}/retention", get(retention))
             .route("/v1/topics/{name}/segments", get(segments))

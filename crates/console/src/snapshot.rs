@@ -31,6 +31,8 @@ pub struct Snapshot {
     pub offsets_committed: u64,
     /// Positions that are gone: deleted, expired, or with their topic.
     pub offsets_removed: u64,
+    /// How often groups left a generation, by what happened; every reason is there.
+    pub group_rebalances: Vec<(&'static str, u64)>,
     /// Partitions of which retention could remove nothing.
     pub retention_failures: u64,
     /// When retention last came to the end of a pass.

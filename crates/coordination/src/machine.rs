@@ -18,13 +18,15 @@ pub trait Machine: Debug {
     type Reply: Debug;
     /// What it wants kept.
     type Row: Debug;
+    /// What it tells of that nobody waits for.
+    type Event: Debug;
 
     /// The one entry point. `now` never goes backwards.
     fn step(
         &mut self,
         now: Now,
         input: Input<Self::Command>,
-        out: &mut Effects<Self::Reply, Self::Row>,
+        out: &mut Effects<Self::Reply, Self::Row, Self::Event>,
     );
 
     /// Call [`step`](Self::step) with [`Input::DeadlinePassed`] when [`Now::elapsed`] has reached this.
@@ -57,21 +59,23 @@ pub enum Input<C> {
 
 /// What a step wants done.
 #[derive(Clone, Debug)]
-pub struct Effects<R, W> {
+pub struct Effects<R, W, E> {
     /// To be kept, in order: a later one replaces an earlier one of the same key. All or none up to
     /// 8 MiB; of more, a crash before the reply may leave the first part.
     pub rows: Vec<W>,
     /// To be answered once the rows of this and all earlier steps are durable.
     pub replies: Vec<(ReplyToken, R)>,
+    /// What has happened, to be counted: of a step that is not kept, too.
+    pub events: Vec<E>,
 }
 
-impl<R, W> Default for Effects<R, W> {
+impl<R, W, E> Default for Effects<R, W, E> {
     fn default() -> Self {
-        Self { rows: Vec::new(), replies: Vec::new() }
+        Self { rows: Vec::new(), replies: Vec::new(), events: Vec::new() }
     }
 }
 
-impl<R, W> Effects<R, W> {
+impl<R, W, E> Effects<R, W, E> {
     /// Answers `token`.
     pub fn reply(&mut self, token: ReplyToken, reply: R) {
         self.replies.push((token, reply));

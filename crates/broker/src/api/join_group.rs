@@ -64,6 +64,7 @@ fn to_domain(broker: &Broker, caller: Caller<'_>, request: Request, version: i16
         offer: Offer::new(&offered),
         requires_member_id: version >= 4,
         may_skip_assignment: version >= 9,
+        reason: request.reason.as_ref().map(shared).unwrap_or_default(),
         instance,
     }
 }

@@ -1,5 +1,7 @@
 //! LeaveGroup: v0–v5. v3 several members, static ones too; v5 reason (KIP-800).
 
+use std::sync::Arc;
+
 use strandline_coordination::group::{LeaveRequest, LeavingMember};
 use strandline_wire::ErrorCode;
 use strandline_wire::leave_group::{MemberResponse, Request, Response};
@@ -21,10 +23,12 @@ pub(crate) async fn handle(broker: &Broker, request: &Request, version: i16) -> 
             .map(|member| LeavingMember {
                 member: shared(&member.member_id),
                 instance: member.group_instance_id.as_ref().map(shared),
+                reason: member.reason.as_ref().map(shared).unwrap_or_default(),
             })
             .collect()
     } else {
-        vec![LeavingMember { member: shared(&request.member_id), instance: None }]
+        let member = shared(&request.member_id);
+        vec![LeavingMember { member, instance: None, reason: Arc::default() }]
     };
     let leave = LeaveRequest { group: shared(&request.group_id), members };
     let outcomes = match broker.groups().leave(leave).await {

@@ -33,12 +33,13 @@ use owner::Owner;
 const MAILBOX_COMMANDS_MAX: usize = 256;
 
 /// The rows and replies of a machine's steps.
-pub(crate) type EffectsOf<M> = Effects<<M as Machine>::Reply, <M as Machine>::Row>;
+pub(crate) type EffectsOf<M> =
+    Effects<<M as Machine>::Reply, <M as Machine>::Row, <M as Machine>::Event>;
 
 /// What the driver must know of a machine beside its steps.
 pub(crate) trait Keeper: Debug + Send + Sync + 'static {
     /// The machine.
-    type Machine: Machine<Command: Send, Reply: Send, Row: Send> + Send;
+    type Machine: Machine<Command: Send, Reply: Send, Row: Send, Event: Send> + Send;
 
     /// Builds the machine from what is kept.
     fn load(&self, now: Now) -> BoxFuture<'_, Result<Loaded<Self::Machine>, StorageError>>;
@@ -49,6 +50,9 @@ pub(crate) trait Keeper: Debug + Send + Sync + 'static {
     /// These rows have become durable, in this order. The seam for whatever follows the machine's
     /// state from outside: it sees each change once, after it can't be taken back.
     fn durable(&self, rows: &[<Self::Machine as Machine>::Row]);
+
+    /// This has happened in a step; it may still be that its rows are not kept.
+    fn happened(&self, events: &[<Self::Machine as Machine>::Event]);
 }
 
 /// A machine that was just built, with what that asks for.

@@ -154,6 +154,7 @@ impl<K: Keeper> Running<K> {
             collected: Batch::default(),
             commit: None,
         };
+        running.keeper.happened(&effects.events);
         running.collected.push(effects);
         running
     }
@@ -213,6 +214,7 @@ impl<K: Keeper> Running<K> {
     fn step(&mut self, input: Input<<K::Machine as Machine>::Command>) {
         let mut effects = EffectsOf::<K::Machine>::default();
         self.machine.step(now(&self.drivers), input, &mut effects);
+        self.keeper.happened(&effects.events);
         self.collected.push(effects);
     }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use strandline_coordination::Now;
-use strandline_coordination::group::{GroupConfig, GroupRow, GroupRowError, Groups};
+use strandline_coordination::group::{
+    GroupConfig, GroupEvent, GroupRow, GroupRowError, GroupSnapshot, Groups,
+};
 use strandline_storage::{BoxFuture, Change, ErrorKind, MetaStore, Row, StorageError, Table};
 
 use super::feed::OffsetsFeed;
@@ -107,14 +109,34 @@ impl Keeper for GroupKeeper {
             match row {
                 GroupRow::Offset(_, Some(_)) => self.metrics.offsets_committed.add(1),
                 GroupRow::Offset(_, None) => self.metrics.offsets_removed.add(1),
-                GroupRow::Group(group, Some(snapshot)) => {
-                    let (generation, members) = (snapshot.generation, snapshot.members.len());
-                    tracing::info!(%group, generation, members, "group has a new generation");
-                }
+                GroupRow::Group(group, Some(snapshot)) => tell_generation(group, snapshot),
                 GroupRow::Group(group, None) => tracing::info!(%group, "group is gone"),
             }
         }
     }
+
+    fn happened(&self, events: &[GroupEvent]) {
+        for GroupEvent::Rebalances(_, why) in events {
+            self.metrics.group_rebalances.add(why.cause);
+        }
+    }
+}
+
+/// With why the generation before it ended.
+fn tell_generation(group: &str, snapshot: &GroupSnapshot) {
+    let (generation, members) = (snapshot.generation, snapshot.members.len());
+    let Some(why) = &snapshot.rebalance else {
+        return tracing::info!(%group, generation, members, "group has a new generation");
+    };
+    let (reason, client_reason) = (why.cause.name(), &*why.client_reason);
+    let member = why.member.as_ref();
+    let client_id = member.map_or("", |member| &member.client_id);
+    let host = member.map_or("", |member| member.client_host.trim_start_matches('/'));
+    let member = member.map_or("", |member| &member.id);
+    tracing::info!(
+        %group, generation, members, reason, member, client_id, host, client_reason,
+        "group has a new generation"
+    );
 }
 
 fn decode(table: Table, row: &Row) -> Result<GroupRow, GroupRowError> {

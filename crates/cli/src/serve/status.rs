@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use strandline_broker::{
-    ApiMetrics, Broker, ClientStatus, CodeCounters, Counter, DeletionSum, Metrics,
+    ApiMetrics, Broker, ClientStatus, CodeCounters, Counter, DeletionSum, Metrics, Rebalance,
     TopicRetention as FoundRetention, TopicStatus,
 };
 use strandline_console::{
     ApiStats, Changing, Check, Client, CompactionStats, Deletion, DeletionChange, DeletionRefused,
-    DeletionStats, Durations, ErrorCount, ListenerStats, PartitionRetention, PartitionStats,
-    Reconciliation, RemovedStats, Segment, Snapshot, Status, StorageStats, TopicRetention,
-    TopicStats,
+    DeletionStats, Durations, ErrorCount, FoundGroup, Group, LastRebalance, ListenerStats,
+    PartitionRetention, PartitionStats, Reconciliation, RemovedStats, Segment, Snapshot, Status,
+    StorageStats, TopicRetention, TopicStats,
 };
 use strandline_model::{ByteCount, NodeId, Timestamp};
 
@@ -129,6 +129,9 @@ impl Status for BrokerStatus {
             clients_stranded: broker.map_or(0, |broker| broker.stranded_client_count() as u64),
             offsets_committed: counted(|metrics| &metrics.offsets_committed),
             offsets_removed: counted(|metrics| &metrics.offsets_removed),
+            group_rebalances: broker
+                .map(|broker| broker.metrics().group_rebalances.counts().collect())
+                .unwrap_or_default(),
             retention_failures: counted(|metrics| &metrics.retention_failures),
             retention_checked_at: broker.and_then(|broker| broker.last_retention_pass()),
             compaction: broker.map(|broker| compaction(broker)).unwrap_or_default(),
@@ -148,6 +151,19 @@ impl Status for BrokerStatus {
     fn clients(&self) -> Vec<Client> {
         let clients = self.broker.get().map(|broker| broker.clients()).unwrap_or_default();
         clients.into_iter().map(client).collect()
+    }
+
+    fn group<'a>(&'a self, name: &'a str) -> FoundGroup<'a> {
+        Box::pin(async move {
+            let broker = self.broker.get().ok_or_else(|| "the broker is starting".to_owned())?;
+            Ok(broker.group(name).await?.map(|found| Group {
+                cluster_id: broker.cluster_id().to_owned(),
+                group: name.to_owned(),
+                state: found.state,
+                generation: found.generation,
+                last_rebalance: found.rebalance.map(last_rebalance),
+            }))
+        })
     }
 
     fn reconciliation(&self) -> Vec<Reconciliation> {
@@ -174,6 +190,21 @@ impl Status for BrokerStatus {
                 None => Err(DeletionRefused::Unavailable("the broker is starting".to_owned())),
             }
         })
+    }
+}
+
+fn last_rebalance(why: Rebalance) -> LastRebalance {
+    let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let member = why.member.as_ref();
+    LastRebalance {
+        reason: why.cause.name(),
+        at: why.at,
+        generation: why.generation,
+        member_id: member.and_then(|member| text(&member.id)),
+        instance_id: member.and_then(|member| member.instance.as_deref().map(str::to_owned)),
+        client_id: member.and_then(|member| text(&member.client_id)),
+        host: member.and_then(|member| text(member.client_host.trim_start_matches('/'))),
+        client_reason: text(&why.client_reason),
     }
 }
 

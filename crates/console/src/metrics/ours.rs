@@ -55,7 +55,11 @@ fn encode_requests(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {
     let help = "Positions that groups have committed";
     to.counter("strandline_group_offsets_committed", help, Some(now.offsets_committed))?;
     let help = "Positions of groups that are gone: deleted, expired, or with their topic";
-    to.counter("strandline_group_offsets_removed", help, Some(now.offsets_removed))
+    to.counter("strandline_group_offsets_removed", help, Some(now.offsets_removed))?;
+    let rebalances =
+        now.group_rebalances.iter().map(|(reason, count)| ([("reason", *reason)], *count));
+    let help = "How often groups left a generation, by what happened";
+    to.counters("strandline_group_rebalances", help, rebalances)
 }
 
 fn encode_topics(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {

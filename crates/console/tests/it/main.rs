@@ -2,6 +2,7 @@
 
 mod clients;
 mod deletions;
+mod groups;
 mod health;
 mod hostile;
 mod metrics;
@@ -15,7 +16,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use strandline_console::{
     Changing, Check, Client, CompactionStats, Console, Deletion, DeletionChange, DeletionStats,
-    Reconciliation, Scope, Snapshot, Status, TopicRetention,
+    FoundGroup, Reconciliation, Scope, Snapshot, Status, TopicRetention,
 };
 use strandline_model::{NodeId, Timestamp};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -64,6 +65,10 @@ impl Status for Told {
         }]
     }
 
+    fn group<'a>(&'a self, name: &'a str) -> FoundGroup<'a> {
+        Box::pin(async move { groups::group(name) })
+    }
+
     fn reconciliation(&self) -> Vec<Reconciliation> {
         reconciliation::found()
     }
@@ -104,6 +109,7 @@ fn snapshot() -> Snapshot {
         clients_stranded: 0,
         offsets_committed: 12,
         offsets_removed: 3,
+        group_rebalances: vec![("member_joined", 5), ("session_expired", 0)],
         retention_failures: 2,
         retention_checked_at: Some(Timestamp::from_millis(1_700_000_000_500)),
         deletions: vec![DeletionStats { state: "grace", topics: 2, bytes: 300 }],

@@ -148,6 +148,17 @@ async fn every_scraper_reads_the_plain_format() {
 }
 
 #[tokio::test]
+async fn rebalances_of_groups_are_counted_by_reason() {
+    let console = busy().await;
+    console.get("/metrics").await.assert_has(&[
+        "# TYPE strandline_group_rebalances_total counter",
+        r#"strandline_group_rebalances_total{reason="member_joined"} 5"#,
+        r#"strandline_group_rebalances_total{reason="session_expired"} 0"#,
+    ]);
+    console.stop().await;
+}
+
+#[tokio::test]
 async fn openmetrics_is_there_for_who_asks() {
     let console = busy().await;
     let accept = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5";

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use strandline_model::Timestamp;
 
+use super::cause::Rebalance;
 use super::command::{GroupId, MemberId};
 use super::error::GroupError;
 use super::member::{Member, Members};
@@ -28,6 +29,8 @@ pub(super) struct ClassicGroup {
     pub(super) state: GroupState,
     /// When the group came into its state.
     pub(super) since: Timestamp,
+    /// Why it left its last generation; nothing before it first did.
+    pub(super) rebalance: Option<Rebalance>,
     /// The rebalance under way is the first since the group was empty.
     pub(super) is_initial: bool,
     pub(super) generation: i32,
@@ -65,6 +68,7 @@ impl ClassicGroup {
             id,
             state: GroupState::Empty,
             since: now,
+            rebalance: None,
             is_initial: false,
             generation: 0,
             protocol_type: None,
@@ -224,6 +228,8 @@ impl ClassicGroup {
         let protocol = self.protocol.clone().filter(|_| self.state == GroupState::Stable);
         GroupDescription {
             state: self.state,
+            generation: self.generation,
+            rebalance: self.rebalance.clone(),
             protocol_type: self.protocol_type.clone().unwrap_or_default(),
             members: (self.members.iter())
                 .map(|member| member.described(protocol.as_deref()))
@@ -241,6 +247,7 @@ impl ClassicGroup {
             protocol: self.protocol.clone(),
             leader: self.leader.clone(),
             since: self.since,
+            rebalance: self.rebalance.clone(),
             members: (self.members.iter())
                 .map(|member| MemberSnapshot {
                     id: Arc::clone(&member.id),
@@ -268,6 +275,7 @@ impl ClassicGroup {
             group.state = GroupState::Stable;
         }
         group.generation = snapshot.generation;
+        group.rebalance = snapshot.rebalance;
         group.protocol_type = Some(snapshot.protocol_type).filter(|kind| !kind.is_empty());
         group.protocol = snapshot.protocol;
         group.leader = snapshot.leader;

@@ -68,6 +68,8 @@ pub struct JoinRequest {
     pub requires_member_id: bool,
     /// Whether a leader that comes back can be told to keep the assignment (v9, KIP-814).
     pub may_skip_assignment: bool,
+    /// Why the client joins, in its words (v8, KIP-800); empty when it does not say.
+    pub reason: Arc<str>,
 }
 
 /// A member that names itself and the generation that it is in.
@@ -112,6 +114,8 @@ pub struct LeavingMember {
     pub member: MemberId,
     /// Its `group.instance.id`.
     pub instance: Option<Arc<str>>,
+    /// Why it leaves, in its client's words (v5, KIP-800); empty when that does not say.
+    pub reason: Arc<str>,
 }
 
 /// An OffsetCommit request.

@@ -211,6 +211,7 @@ mod tests {
             protocol: Some(Arc::from("range")),
             leader: Some(id),
             since: Timestamp::from_millis(0x1a2_2b95_1bee),
+            rebalance: None,
             members: vec![member],
         };
         let record = GroupRow::Group(group, Some(Box::new(snapshot))).feed_record("").unwrap();

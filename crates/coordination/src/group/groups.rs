@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use strandline_model::{Timestamp, TopicId};
 
+use super::cause::{GroupEvent, RebalanceCause, Why};
 use super::classic::ClassicGroup;
 use super::command::{
     CommitRequest, DeleteOffsetsRequest, FetchRequest, GroupCommand, GroupId, JoinRequest,
@@ -63,7 +64,7 @@ impl Groups {
     }
 
     /// Every row was restored: members have their session timeout from now on.
-    pub fn loaded(&mut self, now: Now, out: &mut Effects<GroupReply, GroupRow>) {
+    pub fn loaded(&mut self, now: Now, out: &mut Effects<GroupReply, GroupRow, GroupEvent>) {
         let Self { config, all: groups, timers, .. } = self;
         let mut turn = Turn { now, config, timers, out };
         turn.set_timer(TimerKey::Retention, turn.config.offsets_retention_check_interval_ms);
@@ -73,7 +74,8 @@ impl Groups {
                 group.keep_alive(member, &mut turn);
             }
             if group.members.len() > turn.config.max_size {
-                group.prepare_rebalance(&mut turn);
+                let why = Why::group(RebalanceCause::GroupOverMaxSize);
+                group.prepare_rebalance(why, &mut turn);
             }
         }
     }
@@ -83,7 +85,7 @@ impl Groups {
         command: GroupCommand,
         token: ReplyToken,
         now: Now,
-        out: &mut Effects<GroupReply, GroupRow>,
+        out: &mut Effects<GroupReply, GroupRow, GroupEvent>,
     ) {
         let Self { config, all: groups, timers, .. } = self;
         let mut turn = Turn { now, config, timers, out };
@@ -120,7 +122,12 @@ impl Groups {
         turn.out.reply(token, reply);
     }
 
-    fn deadline(&mut self, key: TimerKey, now: Now, out: &mut Effects<GroupReply, GroupRow>) {
+    fn deadline(
+        &mut self,
+        key: TimerKey,
+        now: Now,
+        out: &mut Effects<GroupReply, GroupRow, GroupEvent>,
+    ) {
         let Self { config, all: groups, timers, retained_to } = self;
         let mut turn = Turn { now, config, timers, out };
         match key {
@@ -153,12 +160,13 @@ impl Machine for Groups {
     type Command = GroupCommand;
     type Reply = GroupReply;
     type Row = GroupRow;
+    type Event = GroupEvent;
 
     fn step(
         &mut self,
         now: Now,
         input: Input<GroupCommand>,
-        out: &mut Effects<GroupReply, GroupRow>,
+        out: &mut Effects<GroupReply, GroupRow, GroupEvent>,
     ) {
         match input {
             Input::Command(token, command) => self.command(command, token, now, out),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::cause::{RebalanceCause, Why};
 use super::classic::ClassicGroup;
 use super::command::{JoinRequest, MemberId};
 use super::error::GroupError;
@@ -96,7 +97,9 @@ impl ClassicGroup {
             // The leader may have seen something that the members' metadata does not show, such as
             // new partitions: its join always begins a rebalance.
             GroupState::Stable if self.is_leader(id) => {
-                self.update_and_rebalance(request, token, turn);
+                let leader = RebalanceCause::LeaderRejoined;
+                let cause = if is_same { leader } else { RebalanceCause::MetadataChanged };
+                self.update_and_rebalance(request, cause, token, turn);
             }
             // Its first answer was lost, most likely.
             GroupState::CompletingRebalance | GroupState::Stable if is_same => {
@@ -106,7 +109,9 @@ impl ClassicGroup {
             }
             GroupState::PreparingRebalance
             | GroupState::CompletingRebalance
-            | GroupState::Stable => self.update_and_rebalance(request, token, turn),
+            | GroupState::Stable => {
+                self.update_and_rebalance(request, RebalanceCause::MetadataChanged, token, turn);
+            }
             GroupState::Empty => turn.refuse_join(token, id, GroupError::UnknownMember),
         }
     }
@@ -122,20 +127,23 @@ impl ClassicGroup {
         if self.state == GroupState::PreparingRebalance && self.is_initial {
             self.initial.member_added = true;
         }
+        let why = Why::of(RebalanceCause::MemberJoined, &member, &request.reason);
         self.add(member, &request.protocol_type);
         // It can't send heartbeats before it is answered. If its client is gone, this ends it.
         turn.set_timer(self.session_key(id), turn.config.new_member_join_timeout_ms);
-        self.rebalance_or_complete_join(turn);
+        self.rebalance_or_complete_join(why, turn);
     }
 
     fn update_and_rebalance(
         &mut self,
         request: &JoinRequest,
+        cause: RebalanceCause,
         token: ReplyToken,
         turn: &mut Turn<'_>,
     ) {
         self.update(&request.member, request, token, turn);
-        self.rebalance_or_complete_join(turn);
+        let why = Why::of(cause, &self.members[&request.member], &request.reason);
+        self.rebalance_or_complete_join(why, turn);
     }
 
     fn update(
@@ -168,16 +176,18 @@ impl ClassicGroup {
         let id = &request.new_member;
         self.rename_static(old, id, turn);
         self.update(id, request, token, turn);
+        let cause = RebalanceCause::StaticMemberReturned;
+        let why = Why::of(cause, &self.members[id], &request.reason);
         match self.state {
             GroupState::Stable => {
                 if self.select_protocol() == self.protocol {
                     self.readmit_static(id, request, &old_leader, turn);
                 } else {
-                    self.prepare_rebalance(turn);
+                    self.prepare_rebalance(why, turn);
                 }
             }
             // The leader may be assigning to the old id just now.
-            GroupState::CompletingRebalance => self.prepare_rebalance(turn),
+            GroupState::CompletingRebalance => self.prepare_rebalance(why, turn),
             GroupState::PreparingRebalance => self.maybe_complete_join(turn),
             GroupState::Empty => unreachable!("an empty group has no static members"),
         }
@@ -218,7 +228,7 @@ impl ClassicGroup {
     ) {
         let Some(row) = self.stable_row(turn.config.group_bytes_max) else {
             // The new generation tells everybody that the group is too large.
-            return self.prepare_rebalance(turn);
+            return self.prepare_rebalance(Why::group(RebalanceCause::GroupTooLarge), turn);
         };
         turn.out.rows.push(row);
         let is_leader = self.is_leader(id);

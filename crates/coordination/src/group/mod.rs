@@ -15,6 +15,7 @@
 //!
 //! In `rebalance.rs`.
 
+mod cause;
 mod classic;
 mod command;
 mod commit;
@@ -37,6 +38,7 @@ mod subscription;
 mod sync;
 mod turn;
 
+pub use cause::{GroupEvent, Rebalance, RebalanceCause, RebalanceMember};
 pub use command::{
     CommitPartition, CommitRequest, CommitTopic, DeleteOffsetsRequest, DeleteTopic, FetchRequest,
     GroupCommand, GroupId, JoinRequest, LeaveRequest, LeavingMember, MemberId, MemberRequest,

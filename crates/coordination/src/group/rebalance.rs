@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::cause::{GroupEvent, RebalanceCause, Why};
 use super::classic::{ClassicGroup, InitialDelay};
 use super::command::MemberId;
 use super::error::GroupError;
@@ -26,16 +27,19 @@ const STATICS_AWAITED_MS_MIN: u64 = 1_000;
 
 impl ClassicGroup {
     /// Something changed that asks for a new generation, or that one under way may have waited for.
-    pub(super) fn rebalance_or_complete_join(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn rebalance_or_complete_join(&mut self, why: Why, turn: &mut Turn<'_>) {
         if self.state == GroupState::PreparingRebalance {
             self.maybe_complete_join(turn);
         } else {
-            self.prepare_rebalance(turn);
+            self.prepare_rebalance(why, turn);
         }
     }
 
     /// Begins a rebalance. The group must not be preparing one.
-    pub(super) fn prepare_rebalance(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn prepare_rebalance(&mut self, why: Why, turn: &mut Turn<'_>) {
+        let rebalance = why.at(turn.now.time, self.generation);
+        self.rebalance = Some(rebalance.clone());
+        turn.out.events.push(GroupEvent::Rebalances(Arc::clone(&self.id), rebalance));
         if self.state == GroupState::CompletingRebalance {
             self.abandon_syncs(GroupError::RebalanceInProgress, turn);
         }
@@ -166,11 +170,15 @@ impl ClassicGroup {
         if !is_on || self.pending_syncs.is_empty() {
             return;
         }
-        for id in std::mem::take(&mut self.pending_syncs) {
+        let mut why = Why::group(RebalanceCause::AssignmentNotFetched);
+        // The last one removed is the first by id.
+        for id in std::mem::take(&mut self.pending_syncs).into_iter().rev() {
             turn.timers.cancel(&self.session_key(&id));
-            self.remove(&id);
+            if let Some(member) = self.remove(&id) {
+                why = Why::of(RebalanceCause::AssignmentNotFetched, &member, "");
+            }
         }
-        self.prepare_rebalance(turn);
+        self.prepare_rebalance(why, turn);
     }
 
     /// A member, or an id that was given out, was silent for too long.
@@ -185,10 +193,13 @@ impl ClassicGroup {
         if member.is_waiting_for_us() {
             return;
         }
+        let why = Why::of(RebalanceCause::SessionExpired, member, "");
         turn.drop_parked(self.members.take_parked(id));
         self.remove(id);
         match self.state {
-            GroupState::Stable | GroupState::CompletingRebalance => self.prepare_rebalance(turn),
+            GroupState::Stable | GroupState::CompletingRebalance => {
+                self.prepare_rebalance(why, turn);
+            }
             GroupState::PreparingRebalance if self.all_joined() => self.complete_join(turn),
             GroupState::PreparingRebalance | GroupState::Empty => {}
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use strandline_model::TopicId;
 
+use super::cause::Rebalance;
 use super::command::{LeavingMember, MemberId};
 use super::error::GroupError;
 use super::offsets::CommittedOffset;
@@ -119,6 +120,10 @@ pub struct FetchedTopic {
 pub struct GroupDescription {
     /// Its state.
     pub state: GroupState,
+    /// Its generation, or the last one that it had.
+    pub generation: i32,
+    /// Why it left its last generation; nothing when it never did.
+    pub rebalance: Option<Rebalance>,
     /// What its members speak; empty when none ever did.
     pub protocol_type: Arc<str>,
     /// What was chosen; empty when the group is not stable.

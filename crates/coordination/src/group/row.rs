@@ -7,7 +7,7 @@
 //!
 //! | row | key | value |
 //! | --- | --- | --- |
-//! | group | bucket u8, the group id | version u8 = 1, generation i32, protocol type text, protocol optional text, leader optional text, since i64, member count u32, then each: id text, instance optional text, client id text, client host text, session timeout i32, rebalance timeout i32, subscription bytes, assignment bytes |
+//! | group | bucket u8, the group id | version u8 = 2, generation i32, protocol type text, protocol optional text, leader optional text, since i64, member count u32, then each: id text, instance optional text, client id text, client host text, session timeout i32, rebalance timeout i32, subscription bytes, assignment bytes; then the last rebalance: a byte 0, or a byte 1 and cause u8, at i64, generation i32, client's reason text, and a byte 0, or a byte 1 and of a member the id text, instance optional text, client id text, client host text. Version 1 ends before the last rebalance |
 //! | offset | bucket u8, length of the group id u16, the group id, topic id (16 bytes), partition i32 | version u8 = 1, offset i64, leader epoch i32, committed at i64, expires at i64 (−1: as the broker says), metadata text |
 //!
 //! The bucket is a hash of the group id ([`bucket_of`]): an owner of some groups reads its rows
@@ -23,10 +23,14 @@ use std::sync::Arc;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use strandline_model::{Timestamp, TopicId};
 
+use super::cause::{Rebalance, RebalanceCause, RebalanceMember};
 use super::command::{GroupId, MemberId};
 use super::offsets::CommittedOffset;
 
-const VERSION: u8 = 1;
+const GROUP_VERSION: u8 = 2;
+/// Without the last rebalance.
+const GROUP_VERSION_OLD: u8 = 1;
+const OFFSET_VERSION: u8 = 1;
 
 /// The longest group id that can be kept, in bytes: what a classic Kafka string can carry.
 pub const GROUP_ID_BYTES_MAX: usize = 32_767;
@@ -64,6 +68,8 @@ pub struct GroupSnapshot {
     pub leader: Option<MemberId>,
     /// When the group came into its state.
     pub since: Timestamp,
+    /// Why it left its last generation; nothing when it never did.
+    pub rebalance: Option<Rebalance>,
     /// The members, with their assignments.
     pub members: Vec<MemberSnapshot>,
 }
@@ -135,10 +141,15 @@ impl GroupRow {
     /// The value of the row; `None` when it is removed.
     pub fn value(&self) -> Option<Bytes> {
         let mut buf = BytesMut::new();
-        buf.put_u8(VERSION);
         match self {
-            Self::Group(_, snapshot) => snapshot.as_ref()?.encode(&mut buf),
-            Self::Offset(_, offset) => encode_offset(offset.as_ref()?, &mut buf),
+            Self::Group(_, snapshot) => {
+                buf.put_u8(GROUP_VERSION);
+                snapshot.as_ref()?.encode(&mut buf);
+            }
+            Self::Offset(_, offset) => {
+                buf.put_u8(OFFSET_VERSION);
+                encode_offset(offset.as_ref()?, &mut buf);
+            }
         }
         Some(buf.freeze())
     }
@@ -147,7 +158,11 @@ impl GroupRow {
     pub fn decode_group(key: &[u8], value: Bytes) -> Result<Self, GroupRowError> {
         let (bucket, id) = key.split_first().ok_or(GroupRowError::Damaged)?;
         let id = group_id(*bucket, id)?;
-        let snapshot = whole(value, GroupSnapshot::decode)?;
+        let snapshot = whole(value, |version, bytes| match version {
+            GROUP_VERSION => GroupSnapshot::decode(bytes, take_rebalance),
+            GROUP_VERSION_OLD => GroupSnapshot::decode(bytes, |_| Ok(None)),
+            unknown => Err(GroupRowError::Version(unknown)),
+        })?;
         Ok(Self::Group(id, Some(Box::new(snapshot))))
     }
 
@@ -163,7 +178,13 @@ impl GroupRow {
             topic_id: TopicId::from_bytes(*topic_id),
             partition: i32::from_be_bytes(partition),
         };
-        Ok(Self::Offset(key, Some(whole(value, decode_offset)?)))
+        Ok(Self::Offset(
+            key,
+            Some(whole(value, |version, bytes| match version {
+                OFFSET_VERSION => decode_offset(bytes),
+                unknown => Err(GroupRowError::Version(unknown)),
+            })?),
+        ))
     }
 }
 
@@ -179,14 +200,10 @@ fn group_id(bucket: u8, bytes: &[u8]) -> Result<GroupId, GroupRowError> {
 /// Reads a value that must end where its content does.
 fn whole<T>(
     mut value: Bytes,
-    decode: impl FnOnce(&mut Bytes) -> Result<T, GroupRowError>,
+    decode: impl FnOnce(u8, &mut Bytes) -> Result<T, GroupRowError>,
 ) -> Result<T, GroupRowError> {
-    match value.try_get_u8() {
-        Ok(VERSION) => {}
-        Ok(version) => return Err(GroupRowError::Version(version)),
-        Err(_) => return Err(GroupRowError::Damaged),
-    }
-    let decoded = decode(&mut value)?;
+    let version = value.try_get_u8().map_err(|_| GroupRowError::Damaged)?;
+    let decoded = decode(version, &mut value)?;
     if value.has_remaining() { Err(GroupRowError::Damaged) } else { Ok(decoded) }
 }
 
@@ -208,9 +225,13 @@ impl GroupSnapshot {
             put_bytes(buf, &member.subscription);
             put_bytes(buf, &member.assignment);
         }
+        put_rebalance(buf, self.rebalance.as_ref());
     }
 
-    fn decode(bytes: &mut Bytes) -> Result<Self, GroupRowError> {
+    fn decode(
+        bytes: &mut Bytes,
+        rebalance: impl FnOnce(&mut Bytes) -> Result<Option<Rebalance>, GroupRowError>,
+    ) -> Result<Self, GroupRowError> {
         let generation = take_i32(bytes)?;
         let protocol_type = take_text(bytes)?;
         let protocol = take_optional(bytes)?;
@@ -229,8 +250,50 @@ impl GroupSnapshot {
                 assignment: take_bytes(bytes)?,
             });
         }
-        Ok(Self { protocol_type, generation, protocol, leader, since, members })
+        let rebalance = rebalance(bytes)?;
+        Ok(Self { protocol_type, generation, protocol, leader, since, rebalance, members })
     }
+}
+
+fn put_rebalance(buf: &mut BytesMut, rebalance: Option<&Rebalance>) {
+    buf.put_u8(u8::from(rebalance.is_some()));
+    let Some(Rebalance { cause, at, generation, member, client_reason }) = rebalance else {
+        return;
+    };
+    buf.put_u8(cause.number());
+    buf.put_i64(at.as_millis());
+    buf.put_i32(*generation);
+    put_bytes(buf, client_reason.as_bytes());
+    buf.put_u8(u8::from(member.is_some()));
+    if let Some(member) = member {
+        put_bytes(buf, member.id.as_bytes());
+        put_optional(buf, member.instance.as_deref());
+        put_bytes(buf, member.client_id.as_bytes());
+        put_bytes(buf, member.client_host.as_bytes());
+    }
+}
+
+fn take_rebalance(bytes: &mut Bytes) -> Result<Option<Rebalance>, GroupRowError> {
+    if !take_presence(bytes)? {
+        return Ok(None);
+    }
+    let cause = bytes.try_get_u8().map_err(|_| GroupRowError::Damaged)?;
+    Ok(Some(Rebalance {
+        cause: RebalanceCause::of_number(cause).ok_or(GroupRowError::Damaged)?,
+        at: Timestamp::from_wire(take_i64(bytes)?).ok_or(GroupRowError::Damaged)?,
+        generation: take_i32(bytes)?,
+        client_reason: take_text(bytes)?,
+        member: if take_presence(bytes)? {
+            Some(RebalanceMember {
+                id: take_text(bytes)?,
+                instance: take_optional(bytes)?,
+                client_id: take_text(bytes)?,
+                client_host: take_text(bytes)?,
+            })
+        } else {
+            None
+        },
+    }))
 }
 
 fn encode_offset(offset: &CommittedOffset, buf: &mut BytesMut) {
@@ -285,12 +348,16 @@ fn take_text(bytes: &mut Bytes) -> Result<Arc<str>, GroupRowError> {
     str::from_utf8(&text).map(Arc::from).map_err(|_| GroupRowError::Damaged)
 }
 
-fn take_optional(bytes: &mut Bytes) -> Result<Option<Arc<str>>, GroupRowError> {
+fn take_presence(bytes: &mut Bytes) -> Result<bool, GroupRowError> {
     match bytes.try_get_u8() {
-        Ok(0) => Ok(None),
-        Ok(1) => take_text(bytes).map(Some),
+        Ok(0) => Ok(false),
+        Ok(1) => Ok(true),
         Ok(_) | Err(_) => Err(GroupRowError::Damaged),
     }
+}
+
+fn take_optional(bytes: &mut Bytes) -> Result<Option<Arc<str>>, GroupRowError> {
+    if take_presence(bytes)? { take_text(bytes).map(Some) } else { Ok(None) }
 }
 
 fn take_i32(bytes: &mut Bytes) -> Result<i32, GroupRowError> {
@@ -299,4 +366,58 @@ fn take_i32(bytes: &mut Bytes) -> Result<i32, GroupRowError> {
 
 fn take_i64(bytes: &mut Bytes) -> Result<i64, GroupRowError> {
     bytes.try_get_i64().map_err(|_| GroupRowError::Damaged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn snapshot(rebalance: Option<Rebalance>) -> GroupRow {
+        let snapshot = GroupSnapshot {
+            protocol_type: Arc::from("consumer"),
+            generation: 7,
+            protocol: Some(Arc::from("range")),
+            leader: Some(Arc::from("m")),
+            since: Timestamp::from_millis(5),
+            rebalance,
+            members: Vec::new(),
+        };
+        GroupRow::group(&Arc::from("g"), snapshot)
+    }
+
+    #[test]
+    fn a_row_from_before_rebalances_were_kept_is_read_and_one_of_the_future_is_not() {
+        let row = snapshot(None);
+        let mut old = row.value().unwrap().to_vec();
+        assert_eq!(old.pop(), Some(0), "no rebalance");
+        old[0] = GROUP_VERSION_OLD;
+        assert_eq!(GroupRow::decode_group(&row.key(), Bytes::from(old)), Ok(row.clone()));
+        let mut newer = row.value().unwrap().to_vec();
+        newer[0] = GROUP_VERSION + 1;
+        let refused = GroupRow::decode_group(&row.key(), Bytes::from(newer));
+        assert_eq!(refused, Err(GroupRowError::Version(GROUP_VERSION + 1)));
+    }
+
+    #[test]
+    fn each_cause_is_read_as_it_was_written() {
+        let member = RebalanceMember {
+            id: Arc::from("m"),
+            instance: Some(Arc::from("i")),
+            client_id: Arc::from("app"),
+            client_host: Arc::from("/10.0.0.7"),
+        };
+        for cause in RebalanceCause::ALL {
+            for member in [None, Some(member.clone())] {
+                let row = snapshot(Some(Rebalance {
+                    cause,
+                    at: Timestamp::from_millis(9),
+                    generation: 6,
+                    member,
+                    client_reason: Arc::from("poll timeout"),
+                }));
+                let value = row.value().unwrap();
+                assert_eq!(GroupRow::decode_group(&row.key(), value), Ok(row));
+            }
+        }
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::cause::{RebalanceCause, Why};
 use super::classic::ClassicGroup;
 use super::command::{MemberId, MemberRequest, SyncRequest};
 use super::error::GroupError;
@@ -80,7 +81,7 @@ impl ClassicGroup {
         }
         let Some(row) = self.stable_row(turn.config.group_bytes_max) else {
             self.abandon_syncs(GroupError::GroupTooLarge, turn);
-            return self.prepare_rebalance(turn);
+            return self.prepare_rebalance(Why::group(RebalanceCause::GroupTooLarge), turn);
         };
         turn.out.rows.push(row);
         let ids: Vec<MemberId> = self.members.ids().map(Arc::clone).collect();

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::cause::GroupEvent;
 use super::command::{GroupId, MemberId};
 use super::config::GroupConfig;
 use super::error::GroupError;
@@ -29,7 +30,7 @@ pub(super) struct Turn<'a> {
     pub(super) now: Now,
     pub(super) config: &'a GroupConfig,
     pub(super) timers: &'a mut Timers<TimerKey>,
-    pub(super) out: &'a mut Effects<GroupReply, GroupRow>,
+    pub(super) out: &'a mut Effects<GroupReply, GroupRow, GroupEvent>,
 }
 
 impl Turn<'_> {

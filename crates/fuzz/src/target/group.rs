@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use strandline_coordination::group::{
     CommittedOffset, GroupConfig, GroupRow, GroupRowError, GroupSnapshot, Groups, MemberSnapshot,
-    OffsetKey,
+    OffsetKey, Rebalance, RebalanceCause, RebalanceMember,
 };
 use strandline_coordination::{Effects, Now};
 use strandline_model::{Timestamp, TopicId};
@@ -23,6 +23,7 @@ fn seeds() -> Vec<Vec<u8>> {
         protocol: None,
         leader: None,
         since: Timestamp::from_millis(1_700_000_000_000),
+        rebalance: None,
         members: Vec::new(),
     };
     let member = |number: u8| MemberSnapshot {
@@ -40,6 +41,18 @@ fn seeds() -> Vec<Vec<u8>> {
         generation: 7,
         protocol: Some(Arc::from("range")),
         leader: Some(Arc::from("client-0")),
+        rebalance: Some(Rebalance {
+            cause: RebalanceCause::MemberLeft,
+            at: Timestamp::from_millis(1_700_000_000_000),
+            generation: 6,
+            member: Some(RebalanceMember {
+                id: Arc::from("client-9"),
+                instance: Some(Arc::from("instance")),
+                client_id: Arc::from("client"),
+                client_host: Arc::from("/127.0.0.1"),
+            }),
+            client_reason: Arc::from("poll timeout"),
+        }),
         members: (0..3).map(member).collect(),
         ..empty.clone()
     };

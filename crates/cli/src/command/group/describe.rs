@@ -4,13 +4,14 @@ use clap::Args;
 use strandline_client::{Client, ClientError, Group, GroupKind, GroupMember};
 
 use super::lag::{self, GroupOffset};
+use super::rebalance::{self, Rebalances};
 use super::{explain_group, host};
 use crate::command::names::Names;
 use crate::command::target::Target;
 use crate::command::{OutputFormat, finish};
 use crate::console;
 use crate::failure::Failure;
-use crate::format::{counted, span};
+use crate::format::{counted, now, span};
 use crate::progress::Progress;
 use crate::table::{Align, Table, plain};
 
@@ -21,7 +22,9 @@ use crate::table::{Align, Table, plain};
     after_help = "Examples:\n  strandline group describe billing\n  strandline group describe -r '.*' \
                   --format json\n\nLAG counts the offsets that the group can still read and has not read: what \
                   retention or a trim has removed is no lag (Kafka's tool counts it). TIME-LAG is \
-                  the age of the first record that the group has not read yet."
+                  the age of the first record that the group has not read yet.\n\nOf a Strandline \
+                  broker also why the group last left a generation, when, and for which member, \
+                  as its HTTP address (--http-url) tells."
 )]
 pub(crate) struct Describe {
     #[command(flatten)]
@@ -39,17 +42,20 @@ struct Described {
     group: Group,
     coordinator: i32,
     offsets: Vec<GroupOffset>,
+    /// Why it left its last generation; null when that is not known.
+    rebalance: serde_json::Value,
 }
 
 impl Describe {
     pub(super) async fn run(self, target: &Target) -> Result<(), Failure> {
         let mut client = target.connect().await?;
         let names = self.names.groups(target, &mut client).await?;
+        let mut rebalances = Rebalances::of(target, &mut client).await;
         let mut failures = Vec::new();
         let mut described = Vec::new();
         let progress = Progress::start("reading groups", names.len());
         for name in &names {
-            match self.describe(&mut client, name).await {
+            match self.describe(&mut client, &mut rebalances, name).await {
                 Ok(group) => described.push(group),
                 Err(error) => {
                     failures.push(explain_group(target, &mut client, name, &error).await);
@@ -71,7 +77,12 @@ impl Describe {
         finish(failures, self.format)
     }
 
-    async fn describe(&self, client: &mut Client, name: &str) -> Result<Described, ClientError> {
+    async fn describe(
+        &self,
+        client: &mut Client,
+        rebalances: &mut Rebalances,
+        name: &str,
+    ) -> Result<Described, ClientError> {
         let group = client.describe_group(name).await?;
         let coordinator = client.coordinator(name).await?;
         let assigned = group.members.iter().flat_map(|member| &member.assigned);
@@ -81,7 +92,8 @@ impl Describe {
             })
             .collect();
         let offsets = lag::of_group(client, name, &also, !self.no_time_lag).await?;
-        Ok(Described { group, coordinator, offsets })
+        let rebalance = rebalances.last(name).await;
+        Ok(Described { group, coordinator, offsets, rebalance })
     }
 }
 
@@ -168,7 +180,9 @@ fn text(described: &Described) -> String {
             member.client_id.clone(),
         ]);
     }
-    format!("{}\n{}", plain(&head), table.render())
+    let last = rebalance::line(&described.rebalance, &now());
+    let last = last.map(|line| format!("{}\n", plain(&line))).unwrap_or_default();
+    format!("{}\n{last}{}", plain(&head), table.render())
 }
 
 fn json(described: &Described) -> serde_json::Value {
@@ -207,6 +221,7 @@ fn json(described: &Described) -> serde_json::Value {
         "assignor": group.assignor,
         "epoch": group.epoch,
         "coordinator": described.coordinator,
+        "last_rebalance": described.rebalance,
         "lag_records": totals.records,
         "lag_ms": totals.ms,
         "members": group.members.iter().map(member).collect::<Vec<_>>(),

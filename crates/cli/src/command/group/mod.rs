@@ -5,6 +5,7 @@ mod delete_offsets;
 mod describe;
 mod lag;
 mod list;
+mod rebalance;
 mod seek;
 mod seek_plan;
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use strandline_coordination::group::{
-    CommitPartition, CommitRequest, CommitTopic, GroupCommand, GroupConfig, GroupReply, GroupRow,
-    Groups, JoinRequest, LeaveRequest, LeavingMember, MemberRequest, Offer, SyncRequest,
+    CommitPartition, CommitRequest, CommitTopic, GroupCommand, GroupConfig, GroupEvent, GroupReply,
+    GroupRow, Groups, JoinRequest, LeaveRequest, LeavingMember, MemberRequest, Offer, SyncRequest,
 };
 use strandline_coordination::{Effects, Input, Machine, Now, ReplyToken};
 use strandline_model::{Timestamp, TopicId};
@@ -14,6 +14,8 @@ use strandline_model::{Timestamp, TopicId};
 /// Generous: a build for tests on a busy machine needs a tenth. When each join walked all members
 /// for each of its protocols, this took more than a minute.
 const LIMIT: Duration = Duration::from_secs(10);
+
+type EffectsOf = Effects<GroupReply, GroupRow, GroupEvent>;
 
 /// A machine whose clock stands still until it is told.
 struct Coordinator {
@@ -45,7 +47,7 @@ impl Coordinator {
     }
 
     fn feed(&mut self, input: Input<GroupCommand>) {
-        let mut out = Effects::<GroupReply, GroupRow>::default();
+        let mut out = EffectsOf::default();
         self.groups.step(self.now, input, &mut out);
         self.rows_of_a_step = self.rows_of_a_step.max(out.rows.len());
         self.removed += out.rows.iter().filter(|row| row.value().is_none()).count();
@@ -86,6 +88,7 @@ fn join_request(new_member: usize, protocols: &[String]) -> JoinRequest {
         offer: Offer::new(&offered),
         requires_member_id: false,
         may_skip_assignment: false,
+        reason: Arc::default(),
     }
 }
 
@@ -194,7 +197,11 @@ fn static_members_that_say_to_wait_no_time_and_do_not_come_are_not_looked_for_wi
     }
     coordinator.ask(GroupCommand::Leave(LeaveRequest {
         group: Arc::from("crowd"),
-        members: vec![LeavingMember { member: Arc::from("m0"), instance: Some(Arc::from("i0")) }],
+        members: vec![LeavingMember {
+            member: Arc::from("m0"),
+            instance: Some(Arc::from("i0")),
+            reason: Arc::default(),
+        }],
     }));
     coordinator.deadline_steps = 0;
     coordinator.pass_deadlines_until(Duration::from_secs(12));

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use strandline_coordination::group::{
-    CommittedOffset, DescribedMember, FetchedTopic, GroupReply, GroupRow, MemberSnapshot,
+    CommittedOffset, DescribedMember, FetchedTopic, GroupEvent, GroupReply, GroupRow,
+    MemberSnapshot, Rebalance, RebalanceMember,
 };
 
 pub(super) fn row(row: &GroupRow) -> String {
@@ -34,6 +35,29 @@ pub(super) fn row(row: &GroupRow) -> String {
             format!("row offset {} t{topic}/{} {offset}", key.group, key.partition)
         }
     }
+}
+
+pub(super) fn event(event: &GroupEvent) -> String {
+    let GroupEvent::Rebalances(id, why) = event;
+    format!("rebalance group {id} {}", rebalance(why))
+}
+
+fn rebalance(why: &Rebalance) -> String {
+    let member = |member: &RebalanceMember| {
+        let client = if member.client_id.is_empty() {
+            String::new()
+        } else {
+            format!("({}{})", member.client_id, member.client_host)
+        };
+        format!(" {}{client}", name(&member.id, member.instance.as_ref()))
+    };
+    let of = why.member.as_ref().map(member).unwrap_or_default();
+    let said = if why.client_reason.is_empty() {
+        String::new()
+    } else {
+        format!(" \"{}\"", why.client_reason)
+    };
+    format!("generation={} since={} {}{of}{said}", why.generation, why.at, why.cause.name())
 }
 
 pub(super) fn reply(reply: &GroupReply) -> String {
@@ -88,8 +112,9 @@ pub(super) fn reply(reply: &GroupReply) -> String {
             };
             let members: Vec<_> = group.members.iter().map(member).collect();
             format!(
-                "{} type={} protocol={} members={}",
+                "{} rebalance={} type={} protocol={} members={}",
                 group.state.name(),
+                group.rebalance.as_ref().map_or("-".to_owned(), rebalance),
                 or_dash(&group.protocol_type),
                 or_dash(&group.protocol),
                 or_dash(&members.join(","))

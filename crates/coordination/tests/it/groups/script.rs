@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use strandline_coordination::group::{
     CommitPartition, CommitRequest, CommitTopic, DeleteOffsetsRequest, DeleteTopic, FetchRequest,
-    GroupCommand, GroupConfig, GroupReply, GroupRow, GroupState, Groups, JoinRequest, LeaveRequest,
-    LeavingMember, MemberRequest, Offer, SyncRequest,
+    GroupCommand, GroupConfig, GroupEvent, GroupReply, GroupRow, GroupState, Groups, JoinRequest,
+    LeaveRequest, LeavingMember, MemberRequest, Offer, SyncRequest,
 };
 use strandline_coordination::{Effects, Input, Machine, Now, ReplyToken};
 use strandline_model::{Timestamp, TopicId};
@@ -161,8 +161,8 @@ impl Script {
         self.take(out)
     }
 
-    fn take(&mut self, out: Effects<GroupReply, GroupRow>) -> Vec<String> {
-        let mut printed = Vec::new();
+    fn take(&mut self, out: Effects<GroupReply, GroupRow, GroupEvent>) -> Vec<String> {
+        let mut printed: Vec<String> = out.events.iter().map(print::event).collect();
         for row in out.rows {
             printed.push(print::row(&row));
             let mut key = row.key().to_vec();
@@ -231,7 +231,9 @@ impl Script {
             "heartbeat" => GroupCommand::Heartbeat(member(words)),
             "leave" => GroupCommand::Leave(LeaveRequest {
                 group,
-                members: words.plain[1..].iter().map(|word| leaving(word)).collect(),
+                members: (words.plain[1..].iter())
+                    .map(|word| leaving(word, words.text("reason", "")))
+                    .collect(),
             }),
             "commit" => GroupCommand::Commit(CommitRequest {
                 who: member(words),
@@ -284,6 +286,7 @@ impl Script {
             offer: offer(words.get("protocols").unwrap_or("range(t1)")),
             requires_member_id: version >= 4,
             may_skip_assignment: version >= 9,
+            reason: words.text("reason", ""),
         }
     }
 }
@@ -298,10 +301,10 @@ fn member(words: &Words<'_>) -> MemberRequest {
 }
 
 /// `m1`, `m1[i1]` or `[i1]`.
-fn leaving(word: &str) -> LeavingMember {
+fn leaving(word: &str, reason: Arc<str>) -> LeavingMember {
     let (member, instance) = word.split_once('[').unwrap_or((word, ""));
     let instance = instance.strip_suffix(']').map(Arc::from);
-    LeavingMember { member: Arc::from(member), instance }
+    LeavingMember { member: Arc::from(member), instance, reason }
 }
 
 /// `t1/0:5`, with a note of `note=` letters.

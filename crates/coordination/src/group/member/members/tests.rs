@@ -52,6 +52,7 @@ fn member(id: &str, names: &[usize]) -> Member {
         offer: offer(names, 0),
         requires_member_id: false,
         may_skip_assignment: false,
+        reason: Arc::default(),
     };
     Member::joining(Arc::from(id), &request, ReplyToken(0))
 }
