@@ -6,6 +6,7 @@ use strandline_model::ByteCount;
 use strandline_storage::{Durability, StorageError};
 
 use crate::journal::BLOCK_BYTES;
+use crate::progress::OpenProgress;
 use crate::queue::Bounds;
 use crate::segment::SegmentOptions;
 
@@ -45,6 +46,8 @@ pub struct FileEngineConfig {
     pub open_files_max: usize,
     /// Synced bytes of segments, newest first, that the page cache keeps.
     pub cache_window: ByteCount,
+    /// How far the opening is.
+    pub progress: Arc<OpenProgress>,
     /// Called once when the journal can't be written any more, with the reason. Everything is
     /// answered `Closed` from then on; a process that serves should end with a clear word.
     pub on_fatal: Arc<dyn Fn(&StorageError) + Send + Sync>,
@@ -68,6 +71,7 @@ impl FileEngineConfig {
             space_check_every: ByteCount::mib(16),
             open_files_max: 4096,
             cache_window: ByteCount::mib(512),
+            progress: Arc::default(),
             on_fatal,
         }
     }

@@ -14,6 +14,7 @@ use crate::disk::Disk;
 use crate::folder_lock;
 use crate::journal::files::JournalFiles;
 use crate::journal::writer::{FileSizes, Writer};
+use crate::progress::OpenWork;
 use crate::queue::{Queue, StopMark};
 use crate::recovery::{self, DamagedLog, OpenError, RecoveryReport};
 use crate::registry::Registry;
@@ -70,7 +71,7 @@ impl FileEngine {
     ) -> Result<(Arc<Self>, RecoveryReport), OpenError> {
         let lock = Arc::new(folder_lock::take_with_name(&*disk)?);
         let segments = SegmentStore::new(Arc::clone(&disk), config.segment_options());
-        let recovered = recovery::recover(&disk, &segments, config.reserve)?;
+        let recovered = recovery::recover(&disk, &segments, &config)?;
         for DamagedLog { id, reason, rescued } in &recovered.report.damaged {
             tracing::error!(partition = %id, reason, rescued, "log is damaged and stays closed");
         }
@@ -127,6 +128,7 @@ impl FileEngine {
         })?);
         let running =
             Arc::new(Running { shared: Arc::clone(&shared), threads: Mutex::new(threads) });
+        shared.config.progress.begin(OpenWork::Done, 0);
         Ok((Arc::new(Self { shared, running }), recovered.report))
     }
 

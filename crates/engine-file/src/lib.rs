@@ -28,6 +28,7 @@ mod leftovers;
 mod live;
 mod log;
 mod meta;
+mod progress;
 mod quarantine;
 mod queue;
 mod recovery;
@@ -47,6 +48,7 @@ mod unsound;
 
 pub use config::FileEngineConfig;
 pub use engine::FileEngine;
+pub use progress::{OpenProgress, OpenStep, OpenWork};
 pub use recovery::{
     DamagedLog, Inspection, JournalSeen, LogCheck, OpenError, RecoveryReport, Severity, Started,
 };

@@ -4,6 +4,7 @@ mod banner;
 mod coordinators;
 mod deletions;
 mod feature_spec;
+mod opening;
 mod parent;
 mod plan;
 mod port_owner;

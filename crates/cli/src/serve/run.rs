@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::level_filters::LevelFilter;
 
 use super::coordinators::Coordinators;
+use super::opening::Opening;
 use super::plan::{Plan, is_loopback};
 use super::port_owner::Owner;
 use super::status::BrokerStatus;
@@ -65,7 +66,9 @@ async fn serve(plan: &Plan, levels: Arc<LogLevels>, begun: Instant) -> Result<()
     let sockets = bind_all(plan)?;
     let Sockets { kafka, kafka_address, kafka_port, http, http_address } = sockets;
     let name = plan.config.listeners[0].name.clone();
-    let status = Arc::new(BrokerStatus::new(plan.config.node_id, now(), name));
+    let opening = Arc::new(Opening::begin(&plan.storage));
+    let status = BrokerStatus::new(plan.config.node_id, now(), name, Arc::clone(&opening));
+    let status = Arc::new(status);
     let http_stop = CancellationToken::new();
     let mut http_tasks = Vec::new();
     for (listener, bound) in http {
@@ -78,7 +81,9 @@ async fn serve(plan: &Plan, levels: Arc<LogLevels>, begun: Instant) -> Result<()
     let advertised = advertised(&plan.config.listeners, &kafka, explicit);
     // A signal ends a start, too: nothing is acknowledged yet, and the next start goes on.
     let broker = tokio::select! {
-        started = start_broker(plan, levels, &coordinators, advertised) => started?,
+        started = opening.watch(start_broker(plan, levels, &coordinators, advertised, &opening)) => {
+            started?
+        }
         reason = stops.first() => {
             tracing::warn!(%reason, "stopped during the start");
             std::process::exit(reason.exit_code());
@@ -126,8 +131,9 @@ async fn start_broker(
     levels: Arc<LogLevels>,
     coordinators: &Coordinators,
     advertised: BTreeMap<u16, Endpoint>,
+    opening: &Opening,
 ) -> Result<Arc<Broker>, Failure> {
-    let opened = storage::open(plan).await?;
+    let opened = storage::open(plan, opening).await?;
     let report = opened.report;
     let parts = BrokerParts {
         layers: plan.layers(),

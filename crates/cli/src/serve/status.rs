@@ -16,6 +16,7 @@ use strandline_console::{
 use strandline_model::{ByteCount, NodeId, Timestamp};
 
 use super::deletions;
+use super::opening::Opening;
 use super::reconciliation::reconciliation;
 
 /// The broker as HTTP sees it. HTTP is served before the broker is ready, so that a long recovery
@@ -26,6 +27,7 @@ pub(crate) struct BrokerStatus {
     started_at: Timestamp,
     /// The listener's name.
     listener: String,
+    opening: Arc<Opening>,
     broker: OnceLock<Arc<Broker>>,
     /// Whether connections are accepted.
     serving: AtomicBool,
@@ -34,11 +36,17 @@ pub(crate) struct BrokerStatus {
 
 impl BrokerStatus {
     /// A broker that begins to start.
-    pub(crate) fn new(node_id: NodeId, started_at: Timestamp, listener: String) -> Self {
+    pub(crate) fn new(
+        node_id: NodeId,
+        started_at: Timestamp,
+        listener: String,
+        opening: Arc<Opening>,
+    ) -> Self {
         Self {
             node_id,
             started_at,
             listener,
+            opening,
             broker: OnceLock::new(),
             serving: AtomicBool::new(false),
             draining: AtomicBool::new(false),
@@ -73,8 +81,9 @@ impl Status for BrokerStatus {
             ok,
             detail: if ok { good } else { bad }.to_owned(),
         };
+        let opening = format!("under way: {}", self.opening.told());
         let mut checks = vec![
-            check("recovery", self.broker.get().is_some(), "done", "under way"),
+            check("recovery", self.broker.get().is_some(), "done", &opening),
             check(
                 "listeners",
                 self.serving.load(Ordering::Acquire),
@@ -386,6 +395,7 @@ mod tests {
     use strandline_console::BUCKET_BOUNDS_SECONDS;
 
     use super::*;
+    use crate::serve::plan::Storage;
 
     #[test]
     fn the_broker_counts_in_the_buckets_that_are_published() {
@@ -398,8 +408,12 @@ mod tests {
         let failing = |status: &BrokerStatus| -> Vec<&str> {
             status.readiness().iter().filter(|check| !check.ok).map(|check| check.name).collect()
         };
-        let status = BrokerStatus::new(NodeId::new(1), Timestamp::from_millis(0), "P".to_owned());
+        let opening = Arc::new(Opening::begin(&Storage::Memory));
+        let (id, begun) = (NodeId::new(1), Timestamp::from_millis(0));
+        let status = BrokerStatus::new(id, begun, "P".to_owned(), opening);
         assert_eq!(failing(&status), ["recovery", "listeners"]);
+        let detail = status.readiness().swap_remove(0).detail;
+        assert!(detail.starts_with("under way: reading topics and groups; since "), "{detail}");
         status.serving();
         status.draining();
         assert_eq!(failing(&status), ["recovery", "draining"]);

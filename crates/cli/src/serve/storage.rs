@@ -3,7 +3,6 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use strandline_broker::{Engines, Strangers, first_memory_offset};
 use strandline_engine_file::disk::RealDisk;
@@ -13,19 +12,15 @@ use strandline_model::config::{FsyncPolicy, StorageEngine};
 use strandline_storage::{
     Durability, LogStore, MemoryEngine, MemoryOptions, MetaStore, StorageError,
 };
-use tokio::task::{JoinError, JoinHandle};
 
+use super::opening::Opening;
 use super::plan::{Plan, Storage};
 use super::run::chain;
-use super::tell::tell;
 use crate::console;
 use crate::failure::{Exit, Failure};
 
 /// What the memory engine may hold. Appends are refused beyond it.
 const MEMORY_CAPACITY: ByteCount = ByteCount::gib(1);
-
-/// How often a start that takes long says so.
-const TOLD_EVERY: Duration = Duration::from_secs(5);
 
 /// The engines, and where metadata is kept.
 #[derive(Debug)]
@@ -39,7 +34,7 @@ pub(crate) struct Opened {
 }
 
 /// Opens the engines.
-pub(crate) async fn open(plan: &Plan) -> Result<Opened, Failure> {
+pub(crate) async fn open(plan: &Plan, opening: &Opening) -> Result<Opened, Failure> {
     let options = MemoryOptions::with_capacity(MEMORY_CAPACITY);
     let memory = Arc::new(MemoryEngine::new(options, |task| {
         tokio::spawn(task);
@@ -51,12 +46,12 @@ pub(crate) async fn open(plan: &Plan) -> Result<Opened, Failure> {
     };
     let config = FileEngineConfig {
         metadata: durability(plan.config.storage_file_fsync),
+        progress: opening.folder(),
         ..FileEngineConfig::production(Arc::new(end_process))
     };
     let root = folder.clone();
     // Recovery blocks, and HTTP must be able to say that it is under way.
-    let opening = tokio::task::spawn_blocking(move || open_folder(&root, config));
-    let opened = watched(opening).await;
+    let opened = tokio::task::spawn_blocking(move || open_folder(&root, config)).await;
     let opened = opened.expect("opening a folder never panics, and nobody cancels it");
     let (file, report) = opened.map_err(|error| cannot_open(folder, &error))?;
     let file_logs: Arc<dyn LogStore> = Arc::<FileEngine>::clone(&file);
@@ -75,19 +70,6 @@ pub(crate) async fn open(plan: &Plan) -> Result<Opened, Failure> {
     };
     let engines = engines.and_with(StorageEngine::File.name(), file_logs, strangers);
     Ok(Opened { engines, meta, report: Some(report) })
-}
-
-/// Waits for `work`, and says every few seconds that it goes on.
-async fn watched<T>(mut work: JoinHandle<T>) -> Result<T, JoinError> {
-    let begun = Instant::now();
-    loop {
-        match tokio::time::timeout(TOLD_EVERY, &mut work).await {
-            Ok(done) => return done,
-            Err(_) => {
-                tell(&format!("reading the data folder since {} s", begun.elapsed().as_secs()));
-            }
-        }
-    }
 }
 
 fn open_folder(

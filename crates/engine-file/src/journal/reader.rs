@@ -17,6 +17,7 @@ use super::{
     BLOCK, BLOCK_BYTES, FOLDER, Generation, GroupPosition, GroupSequence, Slot, whole_blocks,
 };
 use crate::disk::{Disk, DiskFile, OpenMode};
+use crate::progress::OpenProgress;
 use crate::recovery::table::{EndFacts, EndVerdict};
 
 /// The files of the journal as a start finds them.
@@ -141,18 +142,29 @@ impl Journal {
         (files, next_slot)
     }
 
+    /// Bytes that may be walked from `start` on: those of its files, however far they are filled.
+    pub(crate) fn bytes_from(&self, start: GroupPosition) -> u64 {
+        let files = self.files.range(start.generation..);
+        let bytes: u64 = files.map(|(_, (file, _))| file.bytes).sum();
+        let begun = self.files.contains_key(&start.generation);
+        if begun { bytes.saturating_sub(start.position) } else { bytes }
+    }
+
     /// Visits every group from `start` on and finds out what the end of the journal means.
     pub(crate) fn walk<E: From<ReadFailure>>(
         &self,
         start: WalkStart,
+        progress: &OpenProgress,
         mut visit: impl FnMut(Group) -> Result<(), E>,
     ) -> Result<WalkEnd, E> {
         let WalkStart { position: mut at, sequence: mut expected } = start;
         loop {
             if let Some(group) = self.group_at(at, expected)? {
-                at.position += whole_blocks(group.header.length as u64);
+                let bytes = whole_blocks(group.header.length as u64);
+                at.position += bytes;
                 expected = expected.next();
                 visit(group)?;
+                progress.advance(bytes);
                 continue;
             }
             let next = self.file_after(at);

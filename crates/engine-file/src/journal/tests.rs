@@ -14,6 +14,7 @@ use super::reader::{Journal, ReadFailure, WalkEnd, WalkStart};
 use super::writer::{FileSizes, WriteFailure, Writer};
 use super::{BLOCK_BYTES, FOLDER, Generation, GroupPosition, GroupSequence, Slot};
 use crate::disk::{Crash, Disk, Fault, OpenMode, Persisted, TestDisk};
+use crate::progress::OpenProgress;
 use crate::tables::TableNumber;
 
 const SIZES: FileSizes = FileSizes {
@@ -60,15 +61,16 @@ fn commit(writer: &mut Writer, number: u64) {
 /// The numbers of the groups that a walk finds.
 fn walk(disk: &dyn Disk, start: WalkStart) -> Result<(Vec<u64>, WalkEnd), ReadFailure> {
     let mut numbers = Vec::new();
-    let end = Journal::open(disk)?.walk::<ReadFailure>(start, |group| {
-        for entry in group.entries {
-            let Entry::Put(_, key, value) = entry else { panic!("only rows were put") };
-            let number = u64::from_be_bytes(key[..].try_into().unwrap());
-            assert_eq!(value, value_of(number, value.len()));
-            numbers.push(number);
-        }
-        Ok(())
-    })?;
+    let end =
+        Journal::open(disk)?.walk::<ReadFailure>(start, &OpenProgress::default(), |group| {
+            for entry in group.entries {
+                let Entry::Put(_, key, value) = entry else { panic!("only rows were put") };
+                let number = u64::from_be_bytes(key[..].try_into().unwrap());
+                assert_eq!(value, value_of(number, value.len()));
+                numbers.push(number);
+            }
+            Ok(())
+        })?;
     Ok((numbers, end))
 }
 

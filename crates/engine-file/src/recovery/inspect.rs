@@ -23,6 +23,7 @@ use crate::disk::{Disk, DiskLock};
 use crate::folder_lock;
 use crate::journal::group::{Entry, Group};
 use crate::journal::reader::{Journal, WalkStart};
+use crate::progress::OpenProgress;
 use crate::rows::Rows;
 use crate::segment::{
     Checked, Placement, SegmentName, SegmentOptions, SegmentStore, missing_segment,
@@ -94,7 +95,8 @@ impl Inspection {
         let journal = Journal::open(&*disk)?;
         let start = WalkStart { position: head.position, sequence: head.sequence.next() };
         let mut facts = Facts::new(rows, head.sequence);
-        let end = journal.walk(start, |group| facts.read(&group))?;
+        let nobody_asks = OpenProgress::default();
+        let end = journal.walk(start, &nobody_asks, |group| facts.read(&group))?;
         let mut looked = Looked {
             decisions: facts.into_decisions(),
             segments: &segments,
@@ -102,7 +104,7 @@ impl Inspection {
             expected: BTreeMap::new(),
             batches: 0,
         };
-        journal.walk(start, |group| looked.read(&group))?;
+        journal.walk(start, &nobody_asks, |group| looked.read(&group))?;
         let Looked { decisions, contradictions, expected, batches, .. } = looked;
         let journal = JournalSeen { batches, torn_groups: end.torn_groups };
         let rows = decisions.rows;

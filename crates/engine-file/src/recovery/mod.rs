@@ -12,26 +12,28 @@ mod report;
 mod rescue;
 pub(crate) mod table;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use strandline_model::ByteCount;
-
+use crate::config::FileEngineConfig;
 use crate::disk::Disk;
 use crate::journal::files::SpareFile;
 use crate::journal::reader::{Journal, WalkStart};
 use crate::journal::{self, Generation, GroupPosition, GroupSequence};
+use crate::progress::{OpenProgress, OpenWork};
 use crate::rows::RowMap;
 use crate::segment::{SegmentStore, SyncFailure, rescue_name};
 use crate::snapshot::{self, LoadedSnapshot, SnapshotHead};
 use crate::tables::{self, DamageRow};
+use bytes::Bytes;
 pub use inspect::{Inspection, JournalSeen, LogCheck, Severity};
 use replay::{Batches, Facts, loss_of};
 pub use report::{DamagedLog, OpenError, RecoveryReport, Started};
 use rescue::Rescue;
+use strandline_model::PartitionId;
 use table::{FolderFacts, FolderVerdict, SnapshotFound};
 
 /// What an engine starts with.
@@ -69,12 +71,12 @@ const NEW: SnapshotHead = SnapshotHead {
 
 /// Brings the folder into a state from which an engine goes on. Blocks.
 ///
-/// With less than `reserve` free it gives up files of the journal that hold nothing, to have room for
+/// With less than the configured reserve free it gives up files of the journal that hold nothing, to have room for
 /// its snapshot.
 pub(crate) fn recover(
     disk: &Arc<dyn Disk>,
     segments: &Arc<SegmentStore>,
-    reserve: ByteCount,
+    config: &FileEngineConfig,
 ) -> Result<Recovered, OpenError> {
     let began = Instant::now();
     let loaded = snapshot::load(&**disk).map_err(failed("read snapshot"))?;
@@ -103,7 +105,7 @@ pub(crate) fn recover(
         ) => {
             disk.create_dir(folder).map_err(failed("make journal"))?;
             let written = Written { head, rows, version };
-            go_on(disk, segments, written, (first_look, reserve))?
+            go_on(disk, segments, written, (first_look, config))?
         }
         (_, LoadedSnapshot::None) => {
             return Err(OpenError::damaged(
@@ -121,7 +123,7 @@ fn go_on(
     disk: &Arc<dyn Disk>,
     segments: &Arc<SegmentStore>,
     Written { head, rows, version }: Written,
-    (folder, reserve): (FolderFacts, ByteCount),
+    (folder, config): (FolderFacts, &FileEngineConfig),
 ) -> Result<Recovered, OpenError> {
     // Whoever stopped before may have been killed between making, renaming or removing a file and the
     // sync of its folder. What is found from now on stays: the snapshot that this start believes, the
@@ -133,7 +135,10 @@ fn go_on(
     journal.sync_from(head.position.generation).map_err(failed("sync journal"))?;
     let start = WalkStart { position: head.position, sequence: head.sequence.next() };
     let mut facts = Facts::new(rows, head.sequence);
-    let end = journal.walk(start, |group| facts.read(&group))?;
+    let progress = &*config.progress;
+    let bytes = journal.bytes_from(start.position);
+    progress.begin(OpenWork::ReadRows, bytes);
+    let end = journal.walk(start, progress, |group| facts.read(&group))?;
     let generation_max = head.generation_max.max(journal.generation_max());
     // A file begun since the snapshot tells of a run that did not stop cleanly, though no group of it
     // is left: it may have shown what was not synced.
@@ -150,16 +155,18 @@ fn go_on(
         Recovered { report, ..Recovered::from_snapshot(head, rows) }
     } else {
         // A disk that can't tell has room.
-        if disk.free_space().is_ok_and(|free| free < reserve) {
+        if disk.free_space().is_ok_and(|free| free < config.reserve) {
             journal.discard_needless(&**disk, head.position.generation);
         }
-        let mut batches = Batches::new(facts, segments);
-        journal.walk(start, |group| batches.read(&group))?;
+        let mut batches = Batches::new(facts, segments, &config.progress);
+        progress.begin(OpenWork::BringBack, bytes);
+        journal.walk(start, progress, |group| batches.read(&group))?;
         let mut report = RecoveryReport::recovered(end.torn_groups);
         let (decisions, damaged) = batches.finish(&mut report)?;
         let mut rescue = Rescue::new(decisions, Arc::clone(segments), damaged);
         if !rescue.is_needless() {
-            journal.walk(start, |group| rescue.read(&group))?;
+            progress.begin(OpenWork::Rescue, bytes);
+            journal.walk(start, progress, |group| rescue.read(&group))?;
         }
         let (rows, damaged) = rescue.finish()?;
         // Groups behind a clean stop are of the run after it.
@@ -172,12 +179,7 @@ fn go_on(
             unclean_run,
             clean: false,
         };
-        // Nobody believes what this start wrote to segments of damaged logs.
-        let matters =
-            |failure: &SyncFailure| failure.segment.is_none_or(|(id, _)| !damaged.contains(&id));
-        if let Some(failure) = segments.take_unsynced().run_at_once().into_iter().find(matters) {
-            return Err(failure.error.into());
-        }
+        sync_all(segments, &damaged, progress)?;
         let rows = rows.into_map();
         snapshot::write(&**disk, &head, &rows).map_err(failed("write snapshot"))?;
         Recovered { run: head.run, report, ..Recovered::from_snapshot(head, rows) }
@@ -185,6 +187,21 @@ fn go_on(
     recovered.generation_max = generation_max;
     (recovered.spare, recovered.next_slot) = journal.into_spare();
     Ok(recovered)
+}
+
+/// Makes durable what was written to segments.
+fn sync_all(
+    segments: &Arc<SegmentStore>,
+    damaged: &BTreeSet<PartitionId>,
+    progress: &OpenProgress,
+) -> Result<(), OpenError> {
+    let unsynced = segments.take_unsynced();
+    progress.begin(OpenWork::Sync, unsynced.len() as u64);
+    // Nobody believes what this start wrote to segments of damaged logs.
+    let matters =
+        |failure: &SyncFailure| failure.segment.is_none_or(|(id, _)| !damaged.contains(&id));
+    let failed = unsynced.run_at_once(|| progress.advance(1)).into_iter().find(matters);
+    failed.map_or(Ok(()), |failure| Err(failure.error.into()))
 }
 
 impl Recovered {

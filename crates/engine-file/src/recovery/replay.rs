@@ -20,6 +20,7 @@ use super::report::{OpenError, RecoveryReport};
 use super::table::EntryVerdict;
 use crate::journal::GroupSequence;
 use crate::journal::group::{AppendHead, Entry, Group, WrittenBytes};
+use crate::progress::{OpenProgress, OpenWork};
 use crate::rows::{RowMap, Rows};
 use crate::segment::{Append, Placement, SegmentLog, SegmentStore, SyncFailure};
 use crate::tables::{self, EpochRow};
@@ -127,6 +128,7 @@ pub(super) struct Batches {
     /// Logs that can't be brought back, and why: nothing goes to their segments any more.
     damaged: BTreeMap<PartitionId, String>,
     cut: u64,
+    progress: Arc<OpenProgress>,
 }
 
 /// A log that has accepted entries in the journal.
@@ -138,13 +140,18 @@ struct Replayed {
 }
 
 impl Batches {
-    pub(super) fn new(facts: Facts, store: &Arc<SegmentStore>) -> Self {
+    pub(super) fn new(
+        facts: Facts,
+        store: &Arc<SegmentStore>,
+        progress: &Arc<OpenProgress>,
+    ) -> Self {
         Self {
             decisions: facts.into_decisions(),
             store: Arc::clone(store),
             logs: BTreeMap::new(),
             damaged: BTreeMap::new(),
             cut: 0,
+            progress: Arc::clone(progress),
         }
     }
 
@@ -233,7 +240,12 @@ impl Batches {
 
     /// Makes what was written until now durable.
     fn sync(&mut self) -> Result<(), OpenError> {
-        for SyncFailure { segment, error, .. } in self.store.take_unsynced().run_at_once() {
+        let unsynced = self.store.take_unsynced();
+        let progress = Arc::clone(&self.progress);
+        let failures = progress.aside(OpenWork::Sync, unsynced.len() as u64, || {
+            unsynced.run_at_once(|| progress.advance(1))
+        });
+        for SyncFailure { segment, error, .. } in failures {
             match segment {
                 Some((id, _)) => self.give_up(id, damage_of(error)?),
                 None => return Err(error.into()),

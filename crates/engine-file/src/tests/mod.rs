@@ -9,6 +9,7 @@ mod found;
 mod inspect;
 mod leftovers;
 mod panic;
+mod progress;
 mod quarantine;
 mod removal;
 mod repair;

@@ -15,6 +15,8 @@ use crate::table::{Align, Table};
 
 /// Between two questions while waiting.
 const PAUSE: Duration = Duration::from_millis(200);
+/// Between two lines on how far the broker is.
+const TOLD_EVERY: Duration = Duration::from_secs(2);
 
 /// Says whether a Strandline broker is ready for work, and which check fails.
 #[derive(Debug, Args)]
@@ -24,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(200);
                   reached."
 )]
 pub(crate) struct Health {
-    /// Waits so many seconds for it to become ready.
+    /// Waits so many seconds for it to become ready, and tells on stderr how far it is.
     #[arg(long, value_name = "SECONDS")]
     wait: Option<u64>,
     /// How to print.
@@ -36,10 +38,19 @@ impl Health {
     pub(super) async fn run(self, target: &Target) -> Result<(), Failure> {
         let base = target.http();
         let deadline = Instant::now() + Duration::from_secs(self.wait.unwrap_or(0));
+        let mut tell_at = Instant::now() + TOLD_EVERY;
         loop {
             let answer = http::ask(&base, "/readyz?verbose").await;
             let ready = answer.as_ref().is_ok_and(|(status, _)| status.is_success());
             if !ready && Instant::now() < deadline {
+                if Instant::now() >= tell_at {
+                    tell_at = Instant::now() + TOLD_EVERY;
+                    let why = answer.as_ref().map_or_else(
+                        |failure| failure.message.clone(),
+                        |(_, answer)| why_not(answer),
+                    );
+                    console::say(&format!("waiting: {why}"));
+                }
                 sleep(PAUSE).await;
                 continue;
             }
@@ -72,6 +83,14 @@ fn table(answer: &Value) -> Table {
     table
 }
 
+/// What fails, with what is known of it.
+fn why_not(answer: &Value) -> String {
+    let failing = checks(answer).iter().filter(|check| check["ok"] != true);
+    let text = |check: &Value, field: &str| check[field].as_str().unwrap_or("").to_owned();
+    let each = failing.map(|check| format!("{} {}", text(check, "name"), text(check, "detail")));
+    each.collect::<Vec<_>>().join(", ")
+}
+
 fn not_ready(answer: &Value) -> Failure {
     let failing = checks(answer).iter().filter(|check| check["ok"] != true);
     let names: Vec<&str> = failing.filter_map(|check| check["name"].as_str()).collect();
@@ -87,12 +106,14 @@ mod tests {
     fn the_failing_checks_are_named() {
         let answer = serde_json::json!({"status": "not_ready", "checks": [
             {"name": "recovery", "ok": false, "detail": "under way"},
+            {"name": "listeners", "ok": false, "detail": "not yet"},
             {"name": "disk", "ok": true, "detail": "above its floor"},
         ]});
         let failure = not_ready(&answer);
         assert_eq!((failure.exit, failure.code), (Exit::Unsatisfied, "not_ready"));
-        assert_eq!(failure.message, "the broker is not ready: recovery");
+        assert_eq!(failure.message, "the broker is not ready: recovery, listeners");
+        assert_eq!(why_not(&answer), "recovery under way, listeners not yet");
         let text = table(&answer).render();
-        assert!(text.contains("recovery  no   under way"), "{text}");
+        assert!(text.contains("recovery   no   under way"), "{text}");
     }
 }

@@ -1,4 +1,5 @@
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use crate::disk::{Crash, Fault, Persisted};
@@ -21,6 +22,25 @@ fn what_was_written_before_is_durable_after_the_sync() {
     let store = store_on(&disk.after(Crash::DropAll));
     let log = store.open(partition(0), believed, Offset::new(30), settings()).unwrap();
     assert_eq!(read_all(&log, 0), bytes_of(&singles(0, 30)));
+}
+
+#[test]
+fn many_files_are_synced_at_once_and_each_is_counted() {
+    let disk = TestDisk::new();
+    let store = store_on(&disk);
+    for index in 0..5 {
+        let log = store.open(partition(index), Vec::new(), Offset::ZERO, settings()).unwrap();
+        append(&log, &singles(0, 1));
+    }
+    disk.inject("/1/", 0, Fault::Sync { persisted: Persisted::Nothing });
+    let work = store.take_unsynced();
+    let (there, counted) = (work.len(), AtomicUsize::new(0));
+    assert!(there > 5, "files and their folders");
+    let failures = work.run_at_once(|| {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    assert_eq!(counted.into_inner(), there, "the one that failed, too");
+    assert_eq!(failures.len(), 1);
 }
 
 #[test]
