@@ -271,3 +271,22 @@ def test_no_folder_is_no_whole_one(tmp_path: Path) -> None:
     result = strandline("storage", "verify", "--data", str(tmp_path))
     assert result.returncode == 4 and "holds nothing of ours" in result.stdout
     assert not list(tmp_path.iterdir())
+
+
+def test_adopt_takes_only_what_is_unknown_and_was_written_here(make_broker: Make, topic_name: str) -> None:
+    broker = make_broker().start()
+    create_topic(broker.bootstrap, topic_name)
+    produce(broker.bootstrap, topic_name, [Record(b"v")] * 10)
+    known = topic_folder(broker, topic_name).name
+    assert broker.stop() == 0
+    plant(broker)
+    before = content(broker.data)
+    data = ("--data", str(broker.data), "--yes")
+    for id_, expected in (
+        (known, "is unknown to all topics"),
+        (STRANGER, "was not written by this broker"),
+        ("nonsense", "is no id of a topic"),
+    ):
+        result = strandline("storage", "adopt", id_, "--as", "again", *data)
+        assert result.returncode in (1, 2) and expected in result.stderr, result.stderr
+    assert content(broker.data) == before

@@ -68,4 +68,4 @@ pub use row_codec::RowError;
 pub use status::{GroupStatus, PartitionStatus, TopicStatus};
 pub use strandline_coordination::group::{Rebalance, RebalanceMember};
 pub use strandline_partition::deletion::Hold;
-pub use topic::{LoadError, UndeleteError};
+pub use topic::{AdoptError, Adoption, LoadError, UndeleteError, adopt};

@@ -161,6 +161,11 @@ impl Rows {
         !self.keys_of(id).is_empty()
     }
 
+    /// Whether the log has the row of a segment, or one of what it once had.
+    pub(crate) fn has_segments(&self, id: PartitionId) -> bool {
+        !self.segments(id).is_empty() || self.log_start(id).is_some()
+    }
+
     /// The rows of a log.
     pub(crate) fn keys_of(&self, id: PartitionId) -> Vec<RowKey> {
         let prefix = tables::partition_key(id);

@@ -1,5 +1,6 @@
 //! Topics: what exists, how it is created, and how it goes.
 
+mod adopt;
 mod alter;
 mod create;
 mod delete;
@@ -19,6 +20,7 @@ use crate::metrics::TopicMetrics;
 use crate::partition::PartitionSlot;
 use crate::settings::{SettingsSource, TopicSettings};
 
+pub use adopt::{AdoptError, Adoption, adopt};
 pub(crate) use alter::AlterTopicError;
 pub(crate) use create::{
     CreateError, CreatePartitionsError, NewTopic, PARTITIONS_PER_REQUEST_MAX, PlannedTopic,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use strandline_broker::{EngineReconciliation, StrangerState};
+use strandline_broker::{AdoptError, Adoption, EngineReconciliation, StrangerState, adopt};
 use strandline_model::{PartitionId, PartitionIndex};
 use strandline_storage::testkit::{Recorder, Subject, open_request, partition};
 use strandline_storage::{ErrorKind, MetaBatch, Table};
@@ -288,4 +288,51 @@ async fn what_a_topic_claims_while_a_purge_goes_on_is_not_removed() {
     let found = check(&house).await;
     assert_eq!((found.known_count, found.strangers.len()), (2, 0), "they are brought back");
     assert_eq!(house.broker.metrics().reconciliation_failures.get(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn logs_that_were_set_aside_come_back_under_another_name() {
+    let house = TestBroker::start().await;
+    let mut client = house.connect();
+    client.create_topic("t", 2).await;
+    client.create_topic("other", 1).await;
+    assert_eq!(client.produce("t", batch(&["a", "b"])).await, (0, 0));
+    let found = house.broker.topics().into_iter().find(|topic| &*topic.name == "t").unwrap();
+    let rows = std::sync::Arc::clone(&house.engine().rows);
+    let adoption = |name| Adoption {
+        id: found.id,
+        name,
+        engine: "file",
+        partition_count: 2,
+        now: strandline_model::Timestamp::default(),
+    };
+    // While a topic has the id, none is made.
+    let refused = adopt(&*rows, &adoption("again")).await.unwrap_err();
+    assert!(matches!(refused, AdoptError::Known), "{refused}");
+    let key = found.id.as_bytes().to_vec();
+    rows.commit(MetaBatch::new().delete(Table::Topics, key).delete(Table::TopicNames, "t"))
+        .await
+        .unwrap();
+    let house = house.restart().await;
+    assert_eq!(check(&house).await.strangers.len(), 1, "partition 0 alone was written to");
+    for (name, expected) in [
+        ("other", "a topic named other, or one that differs in . and _ only, exists"),
+        ("__consumer_offsets", "__consumer_offsets is a name of the broker's own topics"),
+    ] {
+        let refused = adopt(&*rows, &adoption(name)).await.unwrap_err();
+        assert_eq!(refused.to_string(), expected);
+    }
+    let many = Adoption { partition_count: u32::MAX, ..adoption("again") };
+    assert!(matches!(adopt(&*rows, &many).await, Err(AdoptError::Partitions(u32::MAX))));
+    adopt(&*rows, &adoption("again")).await.unwrap();
+
+    let house = house.restart().await;
+    let found = check(&house).await;
+    assert_eq!((found.known_count, found.strangers.len()), (1, 0));
+    let mut client = house.connect();
+    house.environment.advance_ms(30 * 24 * 3_600_000);
+    house.broker.check_retention().await;
+    assert_eq!(client.offset("again", LATEST).await, (0, 2), "no limit applies");
+    assert_eq!(client.produce("again", batch(&["c"])).await, (0, 2));
+    assert!(client.fetch("again", 0, 0).await.records.is_some());
 }

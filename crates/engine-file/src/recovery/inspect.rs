@@ -124,6 +124,11 @@ impl Inspection {
         Ok(ids)
     }
 
+    /// Whether the rows say what is whole of a log: a folder that somebody put there has none.
+    pub fn has_rows(&self, id: PartitionId) -> bool {
+        self.rows.has_segments(id)
+    }
+
     /// The logs in quarantine.
     pub fn quarantined(&self) -> Vec<Quarantined> {
         self.rows.list_quarantined(&self.segments)

@@ -1,5 +1,6 @@
 //! `strandline storage`: the data folder of a broker that is stopped.
 
+mod adopt;
 mod folder;
 mod reconcile;
 mod repair;
@@ -10,12 +11,13 @@ use clap::Subcommand;
 use super::OutputFormat;
 use crate::failure::Failure;
 
-/// Checks the data folder of a stopped broker, sets aside what no topic knows, and repairs damaged logs.
+/// Checks the data folder of a stopped broker, sets aside what no topic knows, repairs damaged logs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Storage {
     Verify(verify::Verify),
     Reconcile(reconcile::Reconcile),
     Repair(repair::RepairLogs),
+    Adopt(adopt::Adopt),
 }
 
 impl Storage {
@@ -24,6 +26,7 @@ impl Storage {
             Self::Verify(verify) => verify.format,
             Self::Reconcile(reconcile) => reconcile.format,
             Self::Repair(repair) => repair.format,
+            Self::Adopt(adopt) => adopt.format,
         }
     }
 
@@ -32,6 +35,7 @@ impl Storage {
             Self::Verify(verify) => verify.run().await,
             Self::Reconcile(reconcile) => reconcile.run().await,
             Self::Repair(repair) => repair.run().await,
+            Self::Adopt(adopt) => adopt.run().await,
         }
     }
 }
