@@ -22,6 +22,9 @@ use crate::{
     TimestampType, compress, records,
 };
 
+/// Records that [`Keep`] is told of before it is asked.
+const RECORDS_AHEAD: usize = 32;
+
 /// How a batch is [filtered](BatchView::filtered).
 #[derive(Clone, Copy, Debug)]
 pub struct FilterRules {
@@ -67,6 +70,26 @@ pub enum FilterOutcome {
     Gone,
 }
 
+/// Who decides which records of a batch stay.
+pub trait Keep {
+    /// Tells of records that are asked about next, for who can look several up at once.
+    fn expect(&mut self, records: &[Record<'_>]);
+
+    /// Whether a record stays.
+    fn keeps(&mut self, offset: Offset, record: &Record<'_>) -> bool;
+}
+
+/// Decides about each record by itself.
+struct OneByOne<F>(F);
+
+impl<F: FnMut(Offset, &Record<'_>) -> bool> Keep for OneByOne<F> {
+    fn expect(&mut self, _: &[Record<'_>]) {}
+
+    fn keeps(&mut self, offset: Offset, record: &Record<'_>) -> bool {
+        (self.0)(offset, record)
+    }
+}
+
 impl BatchView<'_> {
     /// Until when records of this batch without a value are to be kept; `None` while no compaction
     /// has seen them.
@@ -84,7 +107,16 @@ impl BatchView<'_> {
     pub fn filtered(
         &self,
         rules: &FilterRules,
-        mut keep: impl FnMut(Offset, &Record<'_>) -> bool,
+        keep: impl FnMut(Offset, &Record<'_>) -> bool,
+    ) -> Result<Filtered, ContentError> {
+        self.filtered_by(rules, OneByOne(keep))
+    }
+
+    /// The same, for who wants to know beforehand which records are asked about.
+    pub fn filtered_by(
+        &self,
+        rules: &FilterRules,
+        mut keep: impl Keep,
     ) -> Result<Filtered, ContentError> {
         let block = self.decompressed(rules.decompressed_bytes_max)?;
         let mut kept = 0;
@@ -92,17 +124,25 @@ impl BatchView<'_> {
         let mut has_tombstone = false;
         let mut newest = -1;
         let mut wanted = Vec::new();
-        for (record, index) in records(&block, self.records_count()).zip(0..) {
-            let record = record.map_err(|error| ContentError::Record { index, error })?;
-            // What has no offset is nobody's to judge.
-            let stays = self.offset_of(&record).is_none_or(|offset| keep(offset, &record));
-            wanted.push(stays);
-            if stays {
-                kept += 1;
-                has_tombstone |= record.value.is_none();
-                newest = newest.max(self.base_timestamp().wrapping_add(record.timestamp_delta));
-            } else {
-                removed += 1;
+        let mut each = records(&block, self.records_count()).zip(0..).peekable();
+        let mut next = Vec::with_capacity(RECORDS_AHEAD);
+        while each.peek().is_some() {
+            next.clear();
+            for (record, index) in each.by_ref().take(RECORDS_AHEAD) {
+                next.push(record.map_err(|error| ContentError::Record { index, error })?);
+            }
+            keep.expect(&next);
+            for record in &next {
+                // What has no offset is nobody's to judge.
+                let stays = self.offset_of(record).is_none_or(|offset| keep.keeps(offset, record));
+                wanted.push(stays);
+                if stays {
+                    kept += 1;
+                    has_tombstone |= record.value.is_none();
+                    newest = newest.max(self.base_timestamp().wrapping_add(record.timestamp_delta));
+                } else {
+                    removed += 1;
+                }
             }
         }
         let had_horizon = self.delete_horizon();

@@ -58,7 +58,7 @@ pub use builder::{BatchBuilder, NewRecord};
 pub use checksum::crc32c;
 pub use compression::{Codec, DecompressError, compress, decompress};
 pub use control::{ControlError, ControlRecord, EndTransaction, TransactionOutcome};
-pub use filter::{FilterOutcome, FilterRules, Filtered, WhenEmpty};
+pub use filter::{FilterOutcome, FilterRules, Filtered, Keep, WhenEmpty};
 pub use header::BatchHeader;
 pub use hole::hole;
 pub use lookup::RecordTime;

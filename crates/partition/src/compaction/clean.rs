@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use strandline_model::{ByteCount, Offset, ProducerId, Timestamp};
 use strandline_records::{
-    BatchView, ContentError, FilterOutcome, FilterRules, Filtered, Record, WhenEmpty, records,
+    BatchView, ContentError, FilterOutcome, FilterRules, Filtered, Keep, Record, WhenEmpty, records,
 };
 
 use super::OffsetMap;
+
+/// Keys that the map is told of before they are put.
+const KEYS_AHEAD: usize = 32;
 
 /// How far the keys of a batch were noted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,11 +42,21 @@ pub fn note_keys(
     for (record, index) in each() {
         record.map_err(|error| ContentError::Record { index, error })?;
     }
-    for record in each().filter_map(|(record, _)| record.ok()) {
-        let Some(offset) = batch.offset_of(&record) else { continue };
-        let Some(key) = record.key.filter(|_| offset >= from) else { continue };
-        if map.put(key, offset).is_err() {
-            return Ok(Noted::Below(offset));
+    let keyed = each().filter_map(|(record, _)| {
+        let record = record.ok()?;
+        let offset = batch.offset_of(&record).filter(|offset| *offset >= from)?;
+        Some((record.key?, offset))
+    });
+    let mut keyed = keyed.peekable();
+    let mut next = Vec::with_capacity(KEYS_AHEAD);
+    while keyed.peek().is_some() {
+        next.clear();
+        next.extend(keyed.by_ref().take(KEYS_AHEAD));
+        map.expect(next.iter().map(|(key, _)| *key));
+        for &(key, offset) in &next {
+            if map.put(key, offset).is_err() {
+                return Ok(Noted::Below(offset));
+            }
         }
     }
     Ok(Noted::All)
@@ -98,7 +111,7 @@ impl Cleaning<'_> {
             delete_horizon: self.new_horizon(batch),
             decompressed_bytes_max: self.decompressed_bytes_max,
         };
-        let filtered = batch.filtered(&rules, |offset, record| self.keeps(batch, offset, record));
+        let filtered = batch.filtered_by(&rules, Judge { cleaning: self, batch });
         match filtered {
             Ok(Filtered { outcome, kept, removed, delete_horizon }) => {
                 Cleaned { outcome, removed, kept, delete_horizon, is_unreadable: false }
@@ -136,6 +149,22 @@ impl Cleaning<'_> {
         let retention_ms = i64::try_from(self.delete_retention_ms).unwrap_or(i64::MAX);
         (is_whole && !batch.attributes().is_transactional())
             .then(|| self.latest.max(self.now).plus_millis(retention_ms))
+    }
+}
+
+/// Decides about the records of one batch.
+struct Judge<'a> {
+    cleaning: &'a Cleaning<'a>,
+    batch: &'a BatchView<'a>,
+}
+
+impl Keep for Judge<'_> {
+    fn expect(&mut self, records: &[Record<'_>]) {
+        self.cleaning.map.expect(records.iter().filter_map(|record| record.key));
+    }
+
+    fn keeps(&mut self, offset: Offset, record: &Record<'_>) -> bool {
+        self.cleaning.keeps(self.batch, offset, record)
     }
 }
 

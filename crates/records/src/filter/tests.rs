@@ -187,3 +187,37 @@ fn records_that_are_broken_are_an_error() {
     let view = BatchView::exactly(&bytes).unwrap();
     view.filtered(&rules(WhenEmpty::Drop, None), |_, _| true).unwrap_err();
 }
+
+/// Notes what it is told and asked.
+#[derive(Default)]
+struct Asked {
+    expected: Vec<i32>,
+    asked: Vec<i32>,
+}
+
+impl Keep for &mut Asked {
+    fn expect(&mut self, records: &[Record<'_>]) {
+        assert_eq!(self.expected, self.asked, "all that was told before was asked about");
+        self.expected.extend(records.iter().map(|record| record.offset_delta));
+    }
+
+    fn keeps(&mut self, _: Offset, record: &Record<'_>) -> bool {
+        self.asked.push(record.offset_delta);
+        assert_eq!(self.expected.get(self.asked.len() - 1), Some(&record.offset_delta));
+        record.offset_delta % 2 == 0
+    }
+}
+
+#[test]
+fn every_record_is_told_of_before_it_is_asked_about() {
+    for count in [1, 31, 32, 33, 100] {
+        let records: Vec<Made<'_>> =
+            (0..count).map(|_| (&b"k"[..], Some(&b"v"[..]), None)).collect();
+        let bytes = batch(CODECS[0], &records);
+        let view = BatchView::exactly(&bytes).unwrap();
+        let mut asked = Asked::default();
+        let filtered = view.filtered_by(&rules(WhenEmpty::Drop, None), &mut asked).unwrap();
+        assert_eq!(asked.asked, (0..count).collect::<Vec<_>>());
+        assert_eq!((filtered.kept + filtered.removed).cast_signed(), count);
+    }
+}
