@@ -15,8 +15,8 @@ use crate::drive::setup;
 use crate::measure::account::Account;
 use crate::ports;
 
-/// A broker that is not up by then never will be. A JVM needs seconds.
-const START_TIMEOUT: Duration = Duration::from_mins(1);
+/// A broker that is not up by then never will be. A JVM needs seconds, and with many logs minutes.
+const START_TIMEOUT: Duration = Duration::from_mins(4);
 const START_POLL: Duration = Duration::from_micros(200);
 /// How much of a dead broker's log an error shows.
 const LOG_TAIL_BYTES: usize = 2000;
@@ -68,6 +68,8 @@ pub struct Running {
     pub broker: SocketAddr,
     /// From the start of the process to the first answer.
     pub ready: Duration,
+    /// The port that it was told to listen on, if it was.
+    fixed_port: Option<u16>,
     /// Gone once another process has it.
     folder: Option<TempDir>,
 }
@@ -80,7 +82,11 @@ impl Programs {
             .tempdir_in(&self.scratch)
             .context("make a folder for the run")?;
         fs::create_dir(folder.path().join("data"))?;
-        self.launch(contender, durability, folder)
+        let fixed_port = match contender {
+            Contender::Kafka => Some(free_port()?),
+            Contender::Null | Contender::Journal | Contender::Strandline => None,
+        };
+        self.launch(contender, durability, folder, fixed_port)
     }
 
     /// Starts a broker in a folder, empty or left by another, and waits until it answers.
@@ -89,12 +95,9 @@ impl Programs {
         contender: Contender,
         durability: Durability,
         folder: TempDir,
+        fixed_port: Option<u16>,
     ) -> anyhow::Result<Running> {
         let data = folder.path().join("data");
-        let fixed_port = match contender {
-            Contender::Kafka => Some(free_port()?),
-            Contender::Null | Contender::Journal | Contender::Strandline => None,
-        };
         let ports_file = folder.path().join("ports");
         let mut command = self.command(contender, durability, &data, &ports_file, fixed_port)?;
         let log = File::create(folder.path().join("log"))?;
@@ -105,9 +108,9 @@ impl Programs {
             .with_context(|| format!("start {contender:?}. command=`{command:?}`"))?;
         let account = Some(Account::open(child.id()));
         let broker = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let mut running =
-            Running { child, account, broker, ready: Duration::ZERO, folder: Some(folder) };
-        running.wait_until_ready(begin, fixed_port, &ports_file)?;
+        let (ready, folder) = (Duration::ZERO, Some(folder));
+        let mut running = Running { child, account, broker, ready, fixed_port, folder };
+        running.wait_until_ready(begin, &ports_file)?;
         Ok(running)
     }
 
@@ -143,6 +146,8 @@ impl Programs {
                 command.arg("start").arg(data);
                 command.arg(fixed_port.context("Kafka needs a port")?.to_string());
                 command.args(["num.io.threads=8", "auto.create.topics.enable=false"]);
+                // It can't be changed at run time.
+                command.arg("log.retention.check.interval.ms=500");
             }
         }
         Ok(command)
@@ -169,14 +174,10 @@ pub const fn removed_configs(contender: Contender) -> &'static [(&'static str, &
 }
 
 impl Running {
-    fn wait_until_ready(
-        &mut self,
-        begin: Instant,
-        fixed_port: Option<u16>,
-        ports_file: &Path,
-    ) -> anyhow::Result<()> {
+    fn wait_until_ready(&mut self, begin: Instant, ports_file: &Path) -> anyhow::Result<()> {
         loop {
-            let port = fixed_port.or_else(|| ports::parse(&fs::read_to_string(ports_file).ok()?));
+            let port =
+                self.fixed_port.or_else(|| ports::parse(&fs::read_to_string(ports_file).ok()?));
             if let Some(port) = port {
                 self.broker.set_port(port);
                 if setup::api_versions(self.broker).is_ok() {
@@ -203,8 +204,10 @@ impl Running {
     ) -> anyhow::Result<()> {
         self.kill();
         let folder = self.folder.take().context("the folder is another's")?;
-        fs::remove_file(folder.path().join("ports"))?;
-        *self = programs.launch(contender, durability, folder)?;
+        if self.fixed_port.is_none() {
+            fs::remove_file(folder.path().join("ports"))?;
+        }
+        *self = programs.launch(contender, durability, folder, self.fixed_port)?;
         Ok(())
     }
 

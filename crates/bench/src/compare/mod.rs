@@ -1,8 +1,10 @@
 //! The comparison: contenders in alternation, ratios of medians, bars and aims.
 
 pub mod report;
+mod rows;
 pub mod run;
 pub mod suite;
+mod upkeep;
 pub mod workload;
 
 use std::io::Write;
@@ -47,7 +49,7 @@ pub fn compare(options: &Options, progress: &mut impl Write) -> Result<Report> {
     for workload in &mut suite {
         if options.programs.kafka.is_some() {
             add_kafka(workload);
-            suite::add_kafka_beside(workload);
+            rows::add_kafka(workload);
         }
         workloads.push(alternate(workload, options.rounds, &mut runner, progress)?);
     }
@@ -57,7 +59,8 @@ pub fn compare(options: &Options, progress: &mut impl Write) -> Result<Report> {
 /// Kafka runs what Strandline runs, where the two are compared with a reference.
 fn add_kafka(workload: &mut Workload) {
     let ours = |side: &&Side| side.label == "strandline";
-    let shape = |side: &Side| !matches!(side.shape, Shape::Start | Shape::Idle { .. });
+    let shape =
+        |side: &Side| !matches!(side.shape, Shape::Start | Shape::Idle { .. } | Shape::Estate(_));
     if let Some(&ours) = workload.sides.iter().find(ours).filter(|side| shape(side)) {
         workload.sides.push(Side { label: "kafka", contender: Contender::Kafka, ..ours });
     }

@@ -225,7 +225,7 @@ fn row(workload: &str, side: &SideOutcome) -> Vec<String> {
         of(&|s| s.load.latency.map(|latency| latency.p99_us)),
         of(&|s| s.figure(Metric::WorstMicros)),
         of(&|s| s.figure(Metric::CpuNanosPerRecord)),
-        median(&|s| records(s).map(|_| s.broker_cpu.as_secs_f64() / s.load.bytes as f64 * 1e9)),
+        median(&|s| s.figure(Metric::CpuSecondsPerGigabyte)),
         median(&|s| s.resident_peak_bytes.map(mib)),
         median(&|s| s.page_cache_bytes.map(mib)),
         median(&|s| Some(s.flushes? as f64 * 1e3 / records(s)?)),

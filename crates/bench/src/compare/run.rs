@@ -2,18 +2,17 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde::Serialize;
 
-use super::workload::{Crowd, Fate, Lands, Many, Metric, Shape, Side, Volume};
-use crate::contender::{Contender, Programs, Running, removed_configs, topic_configs};
+use super::upkeep;
+use super::workload::{Crowd, Lands, Many, Metric, Shape, Side, Volume};
+use crate::contender::{Contender, Programs, Running, topic_configs};
 use crate::drive::batches::{self, Batches};
 use crate::drive::estate::Estate;
 use crate::drive::fetch::{self, Fetch};
 use crate::drive::groups::{self, Groups};
 use crate::drive::hostile::Hostile;
-use crate::drive::removal::{self, Removal};
-use crate::drive::segments::{self, Segments};
 use crate::drive::unbatched::{self, Unbatched};
 use crate::drive::{Load, idle, setup};
 use crate::measure::account::own_cpu;
@@ -23,23 +22,17 @@ use crate::measure::host::{HostTime, WarmMemory, wait_for_quiet};
 const MIB: f64 = 1024.0 * 1024.0;
 /// How long to wait for a quiet machine before a run is marked as disturbed.
 const QUIET_PATIENCE: Duration = Duration::from_millis(1200);
-const WARM_UP: Duration = Duration::from_millis(500);
-const MEASURE: Duration = Duration::from_secs(2);
-/// The removal of many files takes longer.
-const MEASURE_RETENTION: Duration = Duration::from_secs(10);
+pub(super) const WARM_UP: Duration = Duration::from_millis(500);
+pub(super) const MEASURE: Duration = Duration::from_secs(2);
 /// How long a broker idles before its resting memory and processor time are read.
-const REST: Duration = Duration::from_secs(1);
+pub(super) const REST: Duration = Duration::from_secs(1);
 const BATCH_BYTES: usize = 1_000_000;
 const FETCH_BYTES: usize = 8 * 1024 * 1024;
 /// How often a consumer reads the whole log in a run.
 const CONSUME_PASSES: usize = 4;
 const FETCH_PASSES: usize = 16;
-/// A deletion lasts longer than most loads.
-const MEASURE_REMOVAL: Duration = Duration::from_secs(8);
-/// What is deleted: 4 GiB.
-const REMOVED: Volume = Volume { value_bytes: 16 * 1024, records: 256 * 1024, partitions: 4 };
 /// A broker also fills a journal and its spare files, whatever the load.
-const WARM_BYTES_MIN: usize = 1 << 30;
+pub(super) const WARM_BYTES_MIN: usize = 1 << 30;
 const WARM_BYTES_MAX: usize = 3 << 30;
 
 /// The figures of one run.
@@ -81,6 +74,8 @@ pub struct Sample {
     pub restarted: Option<Duration>,
     /// From a deletion until nine tenths of the topic's bytes were gone.
     pub removed: Option<Duration>,
+    /// How long a pass over a log took beside others' load.
+    pub passed: Option<Duration>,
 }
 
 impl Sample {
@@ -94,9 +89,14 @@ impl Sample {
             Metric::CpuNanosPerRecord => {
                 records.map(|records| self.broker_cpu.as_nanos() as f64 / records)
             }
+            Metric::CpuSecondsPerGigabyte => {
+                let bytes = (self.load.bytes > 0).then_some(self.load.bytes as f64);
+                bytes.map(|bytes| self.broker_cpu.as_secs_f64() / bytes * 1e9)
+            }
             Metric::P99Micros => self.load.latency.map(|latency| latency.p99_us),
             Metric::WorstMicros => self.load.latency.map(|latency| latency.max_us),
             Metric::RemovedMillis => self.removed.map(|took| took.as_secs_f64() * 1e3),
+            Metric::PassMillis => self.passed.map(|took| took.as_secs_f64() * 1e3),
             Metric::ReadyMillis => Some(self.ready.as_secs_f64() * 1e3),
             Metric::ResidentMib => mib(self.resident_bytes),
             Metric::ResidentPeakMib => mib(self.resident_peak_bytes),
@@ -130,7 +130,8 @@ impl Runner {
     pub fn run(&mut self, side: &Side) -> Result<Sample> {
         self.topics += 1;
         let topic = format!("bench-{}", self.topics);
-        if side.contender == Contender::Kafka {
+        let is_restarted = matches!(side.shape, Shape::Estate(_));
+        if side.contender == Contender::Kafka && !is_restarted {
             let kafka = match self.kafka.take() {
                 Some(kafka) => kafka,
                 None => self.warm_kafka(side)?,
@@ -170,7 +171,8 @@ fn run_on(running: &Running, side: &Side, topic: &str) -> Result<Sample> {
         Shape::Unbatched(many)
         | Shape::Besieged(many)
         | Shape::Retained(many, _)
-        | Shape::Removal(many, _) => many.partitions,
+        | Shape::Removal(many, _)
+        | Shape::Compaction(many, _) => many.partitions,
         Shape::Groups(_) => 1,
         Shape::Start | Shape::Idle { .. } | Shape::Estate(_) => 0,
     };
@@ -205,8 +207,9 @@ fn run_on(running: &Running, side: &Side, topic: &str) -> Result<Sample> {
             drop(hostile);
             sample
         }
-        Shape::Retained(many, count) => retained(running, topic, many, count),
-        Shape::Removal(many, fate) => beside_removal(running, side, topic, many, fate),
+        Shape::Retained(many, count) => upkeep::retained(running, side, topic, many, count),
+        Shape::Removal(many, fate) => upkeep::removal(running, side, topic, many, fate),
+        Shape::Compaction(many, pass) => upkeep::compaction(running, side, topic, many, pass),
         Shape::Groups(crowd) => {
             account(running, WARM_BYTES_MIN, || groups_load(running, topic, crowd))
         }
@@ -246,7 +249,7 @@ fn fill(running: &Running, topic: &str, volume: Volume) -> Result<()> {
     Ok(())
 }
 
-fn account(
+pub(super) fn account(
     running: &Running,
     warm_bytes: usize,
     load: impl FnOnce() -> Result<Load>,
@@ -278,63 +281,8 @@ fn account(
         resident_peak_bytes: account.resident_peak(),
         page_cache_bytes: account.page_cache(),
         peak_bytes: account.peak(),
-        bytes_per_connection: None,
-        bytes_per_partition: None,
-        metadata: None,
-        described: None,
-        altered: None,
-        restarted: None,
-        removed: None,
+        ..Sample::default()
     })
-}
-
-fn retained(running: &Running, topic: &str, many: Many, count: usize) -> Result<Sample> {
-    let (broker, topic_of_segments) = (running.broker, format!("{topic}-segments"));
-    let segments = Segments { broker, topic: topic_of_segments, count };
-    if count > 0 {
-        segments.fill()?;
-    }
-    let before = segments::count_files(running.folder())?;
-    let sample = account(running, WARM_BYTES_MIN, || {
-        if count > 0 {
-            segments.remove()?;
-        }
-        unbatched_for(running, topic, many, MEASURE_RETENTION)
-    })?;
-    let gone = before.saturating_sub(segments::count_files(running.folder())?);
-    ensure!(count == 0 || gone > 0, "retention removed nothing of {count} segments");
-    Ok(sample)
-}
-
-/// Producers beside a large topic, which may be deleted meanwhile.
-fn beside_removal(
-    running: &Running,
-    side: &Side,
-    topic: &str,
-    many: Many,
-    fate: Fate,
-) -> Result<Sample> {
-    let large = format!("{topic}-large");
-    let configs = removed_configs(side.contender);
-    setup::create_topic(running.broker, &large, REMOVED.partitions, configs)?;
-    produce_batches(running, &large, REMOVED)?;
-    removal::settle(running.folder())?;
-    let mut removed = None;
-    let mut sample = account(running, WARM_BYTES_MIN, || {
-        let bytes = REMOVED.value_bytes as u64 * REMOVED.records;
-        let (folder, delay) = (running.folder().to_owned(), WARM_UP * 2);
-        let removal = (fate == Fate::Goes)
-            .then(|| Removal::start(running.broker, large.clone(), folder, bytes, delay));
-        let load = unbatched_for(running, topic, many, MEASURE_REMOVAL)?;
-        removed = removal.map(Removal::finish).transpose()?;
-        Ok(load)
-    })?;
-    if fate == Fate::Stays {
-        // Not for the next run to stumble over, where the broker stays.
-        setup::delete_topic(running.broker, &large)?;
-    }
-    sample.removed = removed;
-    Ok(sample)
 }
 
 fn idle_connections(running: &Running, connections: usize) -> Result<Sample> {
@@ -398,7 +346,7 @@ fn estate(
     Ok(sample)
 }
 
-fn produce_batches(running: &Running, topic: &str, volume: Volume) -> Result<Load> {
+pub(super) fn produce_batches(running: &Running, topic: &str, volume: Volume) -> Result<Load> {
     batches::run(&Batches {
         broker: running.broker,
         topic: topic.to_owned(),
@@ -410,11 +358,16 @@ fn produce_batches(running: &Running, topic: &str, volume: Volume) -> Result<Loa
 }
 
 fn unbatched_load(running: &Running, topic: &str, many: Many) -> Result<Load> {
-    unbatched_for(running, topic, many, MEASURE)
+    unbatched::run(&one_record_a_request(running, topic, many, MEASURE))
 }
 
-fn unbatched_for(running: &Running, topic: &str, many: Many, duration: Duration) -> Result<Load> {
-    unbatched::run(&Unbatched {
+pub(super) fn one_record_a_request(
+    running: &Running,
+    topic: &str,
+    many: Many,
+    duration: Duration,
+) -> Unbatched {
+    Unbatched {
         broker: running.broker,
         topic: topic.to_owned(),
         partitions: many.partitions,
@@ -422,7 +375,7 @@ fn unbatched_for(running: &Running, topic: &str, many: Many, duration: Duration)
         value_bytes: 100,
         warm_up: WARM_UP,
         duration,
-    })
+    }
 }
 
 #[cfg(feature = "librdkafka")]

@@ -1,19 +1,20 @@
 //! The suite: every workload with the bars and aims of the project.
 
+use super::rows;
 use super::workload::{
-    Bound, Check, Crowd, Fate, Kind, Lands, Many, Metric, Shape, Side, Volume, Workload,
+    Bound, Check, Crowd, Kind, Lands, Many, Metric, Shape, Side, Volume, Workload,
 };
 use crate::contender::{Contender, Durability};
 
 const NULL: &str = "null";
 const JOURNAL: &str = "journal";
-const STRANDLINE: &str = "strandline";
+pub(super) const STRANDLINE: &str = "strandline";
 
 const fn volume(value_bytes: usize, records: u64, partitions: usize) -> Volume {
     Volume { value_bytes, records, partitions }
 }
 
-const fn side(label: &'static str, durability: Durability, shape: Shape) -> Side {
+pub(super) const fn side(label: &'static str, durability: Durability, shape: Shape) -> Side {
     let contender = match label.as_bytes() {
         b"null" => Contender::Null,
         b"journal" => Contender::Journal,
@@ -50,6 +51,7 @@ pub fn all() -> Vec<Workload> {
     all.extend(unbatched());
     all.extend(consume());
     all.extend(footprint());
+    all.extend(rows::upkeep());
     all.extend(estates());
     all.extend(groups());
     all.retain(|workload| {
@@ -300,90 +302,7 @@ fn footprint() -> Vec<Workload> {
             ],
             rounds_max: usize::MAX,
         },
-        retention(many),
-        deletion(many),
     ]
-}
-
-fn retention(many: Many) -> Workload {
-    use Durability::Disk;
-    let check =
-        |kind, metric, against, bound| Check { kind, metric, of: "removing", against, bound };
-    Workload {
-        name: "retention",
-        what: "10 connections, one record a request, quiet and while 10 000 segments go",
-        sides: vec![
-            side("quiet", Disk, Shape::Retained(many, 0)),
-            side("removing", Disk, Shape::Retained(many, 10_000)),
-        ],
-        checks: vec![
-            check(Kind::Aim, Metric::P99Micros, Some("quiet"), Bound::AtMost(2.0)),
-            check(Kind::Note, Metric::RecordsPerSecond, Some("quiet"), Bound::Any),
-        ],
-        rounds_max: 3,
-    }
-}
-
-fn deletion(many: Many) -> Workload {
-    let beside = |label, fate| side(label, Durability::Disk, Shape::Removal(many, fate));
-    Workload {
-        name: "deletion",
-        what: "10 connections, one record a request, on disk before the answer, quiet and while 4 GiB are deleted",
-        sides: vec![beside("quiet", Fate::Stays), beside("deleting", Fate::Goes)],
-        checks: vec![
-            Check {
-                kind: Kind::Bar,
-                metric: Metric::WorstMicros,
-                of: "deleting",
-                against: Some("quiet"),
-                bound: Bound::AtMost(3.0),
-            },
-            Check {
-                kind: Kind::Note,
-                metric: Metric::P99Micros,
-                of: "deleting",
-                against: Some("quiet"),
-                bound: Bound::Any,
-            },
-            Check {
-                kind: Kind::Note,
-                metric: Metric::RemovedMillis,
-                of: "deleting",
-                against: None,
-                bound: Bound::Any,
-            },
-        ],
-        rounds_max: 3,
-    }
-}
-
-/// Apache Kafka in a workload whose sides are all Strandline's: the same sides, and how they compare,
-/// for the reader.
-pub fn add_kafka_beside(workload: &mut Workload) {
-    let label = |label: &str| match label {
-        "quiet" => "kafka quiet",
-        _ => "kafka deleting",
-    };
-    let is_removal = |side: &&Side| matches!(side.shape, Shape::Removal(..));
-    let theirs: Vec<Side> = workload
-        .sides
-        .iter()
-        .filter(is_removal)
-        .map(|side| Side { label: label(side.label), contender: Contender::Kafka, ..*side })
-        .collect();
-    if theirs.is_empty() {
-        return;
-    }
-    workload.sides.extend(theirs);
-    let check = |metric, against| Check {
-        kind: Kind::Note,
-        metric,
-        of: "kafka deleting",
-        against,
-        bound: Bound::Any,
-    };
-    workload.checks.push(check(Metric::WorstMicros, Some("kafka quiet")));
-    workload.checks.push(check(Metric::RemovedMillis, None));
 }
 
 fn groups() -> Vec<Workload> {

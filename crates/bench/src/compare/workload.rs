@@ -51,6 +51,8 @@ pub enum Shape {
     Retained(Many, usize),
     /// The same, beside a topic of 4 GiB that lies there, or is deleted.
     Removal(Many, Fate),
+    /// A log of 1 GiB that is compacted, or lies there, alone or beside the same.
+    Compaction(Many, Pass),
     /// Nothing but a start.
     Start,
     /// Consumer groups at work.
@@ -102,6 +104,17 @@ pub enum Fate {
     Stays,
     /// It is deleted, and its bytes go.
     Goes,
+}
+
+/// What becomes of a log that can be compacted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pass {
+    /// Nothing, while others produce.
+    None,
+    /// It is compacted, and nobody produces.
+    Alone,
+    /// It is compacted while others produce.
+    Beside,
 }
 
 /// Consumer groups.
@@ -156,12 +169,16 @@ pub enum Metric {
     GigabytesPerSecond,
     /// Nanoseconds of the broker's processor time per record.
     CpuNanosPerRecord,
+    /// Seconds of the broker's processor time per gigabyte of values.
+    CpuSecondsPerGigabyte,
     /// The 99th percentile of request latency, in microseconds.
     P99Micros,
     /// The longest request latency, in microseconds.
     WorstMicros,
     /// Milliseconds from a deletion until nine tenths of the topic's bytes were gone.
     RemovedMillis,
+    /// Milliseconds that a pass over a log took beside others' load, until the old files were gone.
+    PassMillis,
     /// Milliseconds from the start of the process to its first answer.
     ReadyMillis,
     /// Resident memory at the end, in MiB.
@@ -191,9 +208,11 @@ impl Metric {
             Self::RecordsPerSecond => "records/s",
             Self::GigabytesPerSecond => "GB/s",
             Self::CpuNanosPerRecord => "broker CPU ns/record",
+            Self::CpuSecondsPerGigabyte => "broker CPU s/GB",
             Self::P99Micros => "p99 us",
             Self::WorstMicros => "worst us",
             Self::RemovedMillis => "4 GiB gone after ms",
+            Self::PassMillis => "pass beside the load ms",
             Self::ReadyMillis => "ready ms",
             Self::ResidentMib => "resident MiB",
             Self::PeakMib => "peak memory and page cache MiB",

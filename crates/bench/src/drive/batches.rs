@@ -45,8 +45,27 @@ pub fn run(load: &Batches) -> anyhow::Result<Load> {
     let mut frames: Vec<_> = (0..load.partitions)
         .map(|partition| produce::request(&load.topic, partition as i32, &batch))
         .collect();
-    let stream = setup::connect(load.broker).context("connect")?;
     let begin = Instant::now();
+    let nanos = send(load.broker, requests, &mut frames, |_, _| {})?;
+    let records = requests * per_batch as u64;
+    Ok(Load {
+        records,
+        bytes: records * load.value_bytes as u64,
+        requests,
+        elapsed: begin.elapsed().max(Duration::from_nanos(1)),
+        latency: Some(Latency::of(&nanos)),
+    })
+}
+
+/// Sends so many requests, of `frames` in turn, each of which `prepare` may change before: how long
+/// the answers took.
+pub(super) fn send(
+    broker: SocketAddr,
+    requests: u64,
+    frames: &mut [Vec<u8>],
+    mut prepare: impl FnMut(u64, &mut Vec<u8>),
+) -> anyhow::Result<Histogram<u64>> {
+    let stream = setup::connect(broker).context("connect")?;
     // The channel's bound is the number of requests in flight: one more is in the writer's hands.
     let (sent, to_answer) = sync_channel::<Instant>(IN_FLIGHT - 1);
     let nanos = std::thread::scope(|scope| {
@@ -58,6 +77,7 @@ pub fn run(load: &Batches) -> anyhow::Result<Load> {
         let mut write = || -> anyhow::Result<()> {
             for request in 0..requests {
                 let frame = &mut frames[request as usize % partitions];
+                prepare(request, frame);
                 frame[REQUEST_CORRELATION].copy_from_slice(&(request as i32).to_be_bytes());
                 if sent.send(Instant::now()).is_err() {
                     break;
@@ -72,14 +92,7 @@ pub fn run(load: &Batches) -> anyhow::Result<Load> {
         written.and(read)
     })?;
     ensure!(nanos.len() == requests, "answers are missing. requests=`{requests}`");
-    let records = requests * per_batch as u64;
-    Ok(Load {
-        records,
-        bytes: records * load.value_bytes as u64,
-        requests,
-        elapsed: begin.elapsed().max(Duration::from_nanos(1)),
-        latency: Some(Latency::of(&nanos)),
-    })
+    Ok(nanos)
 }
 
 fn read_answers(

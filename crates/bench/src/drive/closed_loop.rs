@@ -68,8 +68,13 @@ impl Lane {
     }
 }
 
-/// Keeps all lanes busy. Answers to what was sent before the end of `warm_up` do not count.
-pub fn run(mut lanes: Vec<Lane>, warm_up: Duration, duration: Duration) -> anyhow::Result<Outcome> {
+/// Keeps all lanes busy until `is_over`, which is told how long ago the warm-up ended. Answers to
+/// what was sent before its end do not count.
+pub fn run(
+    mut lanes: Vec<Lane>,
+    warm_up: Duration,
+    is_over: impl Fn(Duration) -> bool,
+) -> anyhow::Result<Outcome> {
     let epoll = epoll::create(CreateFlags::CLOEXEC)?;
     for (id, lane) in lanes.iter().enumerate() {
         lane.stream.set_nonblocking(true)?;
@@ -77,7 +82,6 @@ pub fn run(mut lanes: Vec<Lane>, warm_up: Duration, duration: Duration) -> anyho
     }
     let begin = Instant::now();
     let measure_from = begin + warm_up;
-    let stop_at = measure_from + duration;
     for lane in &mut lanes {
         lane.send(Instant::now())?;
     }
@@ -99,10 +103,10 @@ pub fn run(mut lanes: Vec<Lane>, warm_up: Duration, duration: Duration) -> anyho
                 nanos[turn].saturating_record((now - lane.sent_at).as_nanos() as u64);
                 last_answer = now;
             }
-            if now < stop_at {
-                lane.send(now)?;
-            } else {
+            if now >= measure_from && is_over(now - measure_from) {
                 in_flight -= 1;
+            } else {
+                lane.send(now)?;
             }
         }
     }

@@ -12,8 +12,8 @@ use crate::frame::{Api, Reader, Writer, request};
 
 /// Topics in one CreateTopics request.
 const TOPICS_PER_REQUEST: usize = 500;
-/// Kafka makes no more partitions in one request.
-const PARTITIONS_PER_REQUEST: usize = 10_000;
+/// Kafka makes no more than 10 000 topics and partitions in one request.
+const PARTITIONS_PER_REQUEST: usize = 5_000;
 /// Partitions that one request writes to.
 const PARTITIONS_PER_PRODUCE: usize = 1_000;
 /// Bytes of the record that a partition gets.
@@ -23,6 +23,10 @@ const ASKS: usize = 9;
 /// How the wire names a topic among the things that have settings.
 const TOPIC: i8 = 2;
 const SET: i8 = 0;
+/// Kafka takes records of a new partition when its files are on disk, a while after it was made: with
+/// thousands of them, minutes on a slow disk.
+const MAKING_PATIENCE: Duration = Duration::from_mins(10);
+const MAKING_POLL: Duration = Duration::from_secs(1);
 
 /// Topics and their partitions.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +63,7 @@ impl Estate {
         Ok(begin.elapsed())
     }
 
-    /// Produces one record to every partition, on disk before the answer.
+    /// Produces one record to every partition; more, where some took theirs before others were ready.
     pub fn write(&self) -> anyhow::Result<()> {
         let mut stream = connect(self.broker)?;
         let mut frame = Vec::new();
@@ -68,7 +72,7 @@ impl Estate {
         for first in (0..self.topics).step_by(step) {
             let numbers = first..self.topics.min(first + step);
             let partitions = numbers.len() * self.partitions;
-            stream.write_all(&request(Api::Produce, 3, 1, |w| {
+            let asked = request(Api::Produce, 3, 1, |w| {
                 w.i16(-1).i16(-1).i32(30_000).length(false, numbers.len());
                 for number in numbers.clone() {
                     w.string(false, &format!("estate-{number}")).length(false, self.partitions);
@@ -76,10 +80,18 @@ impl Estate {
                         w.i32(partition as i32).length(false, record.len()).raw(&record);
                     }
                 }
-            }))?;
-            read_frame(&stream, &mut frame).context("read the answer to Produce")?;
-            let kept = written(&frame).context("the answer to Produce is cut short")?;
-            ensure!(kept == partitions, "records were refused. kept=`{kept}`");
+            });
+            let begun = Instant::now();
+            loop {
+                stream.write_all(&asked)?;
+                read_frame(&stream, &mut frame).context("read the answer to Produce")?;
+                let kept = written(&frame).context("the answer to Produce is cut short")?;
+                if kept == partitions {
+                    break;
+                }
+                ensure!(begun.elapsed() < MAKING_PATIENCE, "records were refused. kept=`{kept}`");
+                std::thread::sleep(MAKING_POLL);
+            }
         }
         Ok(())
     }

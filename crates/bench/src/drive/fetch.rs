@@ -12,6 +12,8 @@ use crate::frame::{Api, Reader, request};
 
 /// By name and without a session: what every broker of the comparison serves.
 const VERSION: i16 = 11;
+/// Asked for at a time by who counts.
+const COUNT_BYTES: usize = 8 << 20;
 
 /// What load to make.
 #[derive(Clone, Debug)]
@@ -56,6 +58,30 @@ pub fn run(load: &Fetch) -> anyhow::Result<Load> {
         elapsed: begin.elapsed(),
         latency: None,
     })
+}
+
+/// Reads what is left of partition 0 of a topic: how many records.
+pub fn count(broker: SocketAddr, topic: &str) -> anyhow::Result<u64> {
+    let load = Fetch { broker, topic: topic.to_owned(), max_bytes: COUNT_BYTES, records: 0 };
+    let mut stream = setup::connect(broker).context("connect")?;
+    let mut frame = Vec::new();
+    let (mut offset, mut count) = (0, 0);
+    for correlation in 1.. {
+        stream.write_all(&ask(&load, correlation, offset)).context("send a fetch")?;
+        setup::read_frame(&stream, &mut frame).context("read a fetch's answer")?;
+        let records = records(&frame).context("the answer is cut short")??;
+        let before = offset;
+        for batch in batches(records) {
+            let Ok(batch) = batch else { break };
+            offset = batch.next_offset().context("a batch without offsets")?.get();
+            ensure!(offset > before, "a batch of what was read before. offset=`{before}`");
+            count += u64::from(batch.records_count().cast_unsigned());
+        }
+        if offset == before {
+            break;
+        }
+    }
+    Ok(count)
 }
 
 fn ask(load: &Fetch, correlation: i32, offset: i64) -> Vec<u8> {

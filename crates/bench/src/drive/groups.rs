@@ -85,7 +85,7 @@ pub fn run(load: &Groups) -> anyhow::Result<Load> {
         .then(|| Churn::start(load.broker, load.hanging, load.crowd))
         .transpose()?;
     let lanes = members.into_iter().map(|member| member.into_lane(load)).collect();
-    let outcome = closed_loop::run(lanes, load.warm_up, load.duration)?;
+    let outcome = closed_loop::run(lanes, load.warm_up, |elapsed| elapsed >= load.duration)?;
     churn.map_or(Ok(()), Churn::stop)?;
     let heartbeats = outcome.nanos.first().context("there is a member")?;
     let requests = outcome.nanos.iter().map(hdrhistogram::Histogram::len).sum();

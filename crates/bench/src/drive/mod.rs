@@ -3,8 +3,10 @@
 pub mod batches;
 pub mod churn;
 pub mod closed_loop;
+pub mod compacted;
 pub mod estate;
 pub mod fetch;
+pub mod folder;
 pub mod groups;
 pub mod hostile;
 pub mod idle;

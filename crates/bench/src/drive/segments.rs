@@ -1,88 +1,71 @@
 //! A topic of very many segments, and a pass of retention that removes them.
 
-use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 
 use super::batches::{self, Batches};
-use super::setup::{self, connect, read_frame};
-use crate::frame::{Api, Reader, request};
+use super::folder::{LogFolder, folders};
+use super::setup::{self, Resource};
 
 /// With a value of so many bytes a batch of one record fills a segment of [`SEGMENT_BYTES`].
 const VALUE_BYTES: usize = 100;
 const SEGMENT_BYTES: &str = "200";
-/// How the wire names what has settings.
-const TOPIC: i8 = 2;
-const BROKER: i8 = 4;
-const SET: i8 = 0;
+/// Segments that retention may leave: the active one, and one that was closed for it.
+const LEFT_MAX: usize = 2;
+/// How often the folder is looked at: thousands of names are work for the machine, too.
+const POLL: Duration = Duration::from_millis(100);
+/// A pass that takes longer is stuck.
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Segments that are to go.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Segments {
-    /// The broker.
-    pub broker: SocketAddr,
-    /// Their topic, of one partition.
-    pub topic: String,
-    /// How many.
-    pub count: usize,
+    broker: SocketAddr,
+    topic: String,
+    folder: LogFolder,
 }
 
 impl Segments {
-    /// Makes them: each holds one record, and nothing removes it.
-    pub fn fill(&self) -> anyhow::Result<()> {
-        let configs = [("internal.segment.bytes", SEGMENT_BYTES), ("retention.ms", "-1")];
-        setup::create_topic(self.broker, &self.topic, 1, &configs)?;
+    /// Makes `count` of them in a topic of one partition: each holds one record, and nothing removes
+    /// it. `below` is the broker's folder.
+    pub fn fill(
+        broker: SocketAddr,
+        topic: &str,
+        configs: &[(&str, &str)],
+        below: &Path,
+        count: usize,
+    ) -> anyhow::Result<Self> {
+        let before = folders(below)?;
+        let own = [("internal.segment.bytes", SEGMENT_BYTES), ("retention.ms", "-1")];
+        setup::create_topic(broker, topic, 1, &[configs, &own].concat())?;
         batches::run(&Batches {
-            broker: self.broker,
-            topic: self.topic.clone(),
+            broker,
+            topic: topic.to_owned(),
             partitions: 1,
             value_bytes: VALUE_BYTES,
             batch_bytes: 1,
-            records: self.count as u64,
+            records: count as u64,
         })?;
-        Ok(())
+        let folder = LogFolder::since(&before, below)?;
+        let there = folder.count()?;
+        ensure!(there >= count, "segments are missing. there=`{there}`, wanted=`{count}`");
+        Ok(Self { broker, topic: topic.to_owned(), folder })
     }
 
-    /// Lets all but the last one go with the next pass, and passes come ten times a second.
-    pub fn remove(&self) -> anyhow::Result<()> {
-        self.set(TOPIC, &self.topic, ("retention.records", "1"))?;
-        self.set(BROKER, "", ("log.retention.check.interval.ms", "100"))
-    }
-
-    fn set(&self, kind: i8, name: &str, (key, value): (&str, &str)) -> anyhow::Result<()> {
-        let mut stream = connect(self.broker)?;
-        stream.write_all(&request(Api::IncrementalAlterConfigs, 0, 1, |w| {
-            w.length(false, 1).i8(kind).string(false, name).length(false, 1);
-            w.string(false, key).i8(SET).string(false, value).i8(0);
-        }))?;
-        let mut frame = Vec::new();
-        read_frame(&stream, &mut frame).context("read the answer to IncrementalAlterConfigs")?;
-        let mut r = Reader::new(&frame);
-        let code = (|| {
-            r.i32()?;
-            r.i32()?;
-            r.length(false)?;
-            r.i16()
-        })();
-        ensure!(code == Some(0), "{key} was not set. code=`{code:?}`");
-        Ok(())
-    }
-}
-
-/// How many segments there are on disk in a broker's folder.
-pub fn count_files(folder: &Path) -> anyhow::Result<usize> {
-    let mut count = 0;
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
-            let entry = entry?;
-            if entry.file_type()?.is_dir() {
-                folders.push(entry.path());
+    /// Lets all but the last one go with the next pass. How long it takes until their files are gone.
+    pub fn remove(&self) -> anyhow::Result<Duration> {
+        let begun = Instant::now();
+        setup::set(self.broker, Resource::Topic(&self.topic), "retention.bytes", "1")?;
+        loop {
+            let left = self.folder.count()?;
+            if left <= LEFT_MAX {
+                return Ok(begun.elapsed());
             }
-            count += usize::from(entry.path().extension().is_some_and(|end| end == "log"));
+            ensure!(begun.elapsed() < PATIENCE, "segments stay. left=`{left}`");
+            std::thread::sleep(POLL);
         }
     }
-    Ok(count)
 }

@@ -2,9 +2,9 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 
 use crate::frame::{Api, Reader, request};
 
@@ -12,6 +12,11 @@ use crate::frame::{Api, Reader, request};
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 const FRAME_BYTES_MAX: usize = 256 * 1024 * 1024;
 const TOPIC_ALREADY_EXISTS: i16 = 36;
+/// How the wire asks for the end of a partition.
+const LATEST: i64 = -1;
+const SERVED_POLL: Duration = Duration::from_millis(20);
+/// How the wire names a change that sets a value.
+const SET: i8 = 0;
 
 /// Opens a connection as the drivers use it.
 pub fn connect(broker: SocketAddr) -> io::Result<TcpStream> {
@@ -46,7 +51,8 @@ pub fn ask_api_versions(stream: &mut TcpStream) -> io::Result<()> {
     read_frame(stream, &mut frame)
 }
 
-/// Creates a topic with these configs; one that exists is left as it is.
+/// Creates a topic with these configs, and waits until it takes records; one that exists is left as
+/// it is.
 pub fn create_topic(
     broker: SocketAddr,
     name: &str,
@@ -63,9 +69,46 @@ pub fn create_topic(
         w.i32(30_000).i8(0);
     }))?;
     match only_code(&stream).context("read the answer to CreateTopics")? {
-        0 | TOPIC_ALREADY_EXISTS => Ok(()),
+        0 | TOPIC_ALREADY_EXISTS => {}
         code => bail!("create topic. topic=`{name}`, code=`{code}`"),
     }
+    // Kafka's answer comes before its partitions are there.
+    let begun = Instant::now();
+    while !is_served(&mut stream, name, partitions)? {
+        ensure!(begun.elapsed() < ANSWER_TIMEOUT, "topic is not served. topic=`{name}`");
+        std::thread::sleep(SERVED_POLL);
+    }
+    Ok(())
+}
+
+/// Whether all partitions of a topic tell their ends.
+fn is_served(stream: &mut TcpStream, name: &str, partitions: usize) -> anyhow::Result<bool> {
+    stream.write_all(&request(Api::ListOffsets, 1, 1, |w| {
+        w.i32(-1).length(false, 1).string(false, name).length(false, partitions);
+        for partition in 0..partitions {
+            w.i32(partition as i32).i64(LATEST);
+        }
+    }))?;
+    let mut frame = Vec::new();
+    read_frame(stream, &mut frame).context("read the answer to ListOffsets")?;
+    let served = served(&frame).context("the answer to ListOffsets is cut short")?;
+    Ok(served == partitions)
+}
+
+/// How many partitions an answer to ListOffsets v1 tells the end of.
+fn served(frame: &[u8]) -> Option<usize> {
+    let mut r = Reader::new(frame);
+    r.i32()?;
+    let mut served = 0;
+    for _ in 0..r.length(false)? {
+        r.string(false)?;
+        for _ in 0..r.length(false)? {
+            r.i32()?;
+            served += usize::from(r.i16()? == 0);
+            r.take(16)?;
+        }
+    }
+    Some(served)
 }
 
 /// Deletes a topic.
@@ -78,6 +121,39 @@ pub fn delete_topic(broker: SocketAddr, name: &str) -> anyhow::Result<()> {
         0 => Ok(()),
         code => bail!("delete topic. topic=`{name}`, code=`{code}`"),
     }
+}
+
+/// What has settings.
+#[derive(Clone, Copy, Debug)]
+pub enum Resource<'a> {
+    /// A topic.
+    Topic(&'a str),
+    /// All brokers.
+    Brokers,
+}
+
+/// Changes a setting at run time.
+pub fn set(broker: SocketAddr, of: Resource<'_>, key: &str, value: &str) -> anyhow::Result<()> {
+    let (kind, name) = match of {
+        Resource::Topic(name) => (2, name),
+        Resource::Brokers => (4, ""),
+    };
+    let mut stream = connect(broker)?;
+    stream.write_all(&request(Api::IncrementalAlterConfigs, 0, 1, |w| {
+        w.length(false, 1).i8(kind).string(false, name).length(false, 1);
+        w.string(false, key).i8(SET).string(false, value).i8(0);
+    }))?;
+    let mut frame = Vec::new();
+    read_frame(&stream, &mut frame).context("read the answer to IncrementalAlterConfigs")?;
+    let mut r = Reader::new(&frame);
+    let code = (|| {
+        r.i32()?;
+        r.i32()?;
+        r.length(false)?;
+        r.i16()
+    })();
+    ensure!(code == Some(0), "a setting was not taken. key=`{key}`, code=`{code:?}`");
+    Ok(())
 }
 
 /// The error code of the one topic that an answer to CreateTopics v4 or DeleteTopics v3 tells of.

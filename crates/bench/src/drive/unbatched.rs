@@ -33,6 +33,11 @@ pub struct Unbatched {
 
 /// Runs the load.
 pub fn run(load: &Unbatched) -> anyhow::Result<Load> {
+    run_until(load, |elapsed| elapsed >= load.duration)
+}
+
+/// Runs the load until `is_over`, which is told how long ago the warm-up ended.
+pub fn run_until(load: &Unbatched, is_over: impl Fn(Duration) -> bool) -> anyhow::Result<Load> {
     let batch = batch::plain(1, load.value_bytes);
     let lane = |id: usize| {
         let stream = setup::connect(load.broker).context("connect")?;
@@ -41,7 +46,7 @@ pub fn run(load: &Unbatched) -> anyhow::Result<Load> {
         Ok(Lane::new(stream, vec![Turn { request, read: produced }]))
     };
     let lanes = (0..load.connections).map(lane).collect::<anyhow::Result<_>>()?;
-    let outcome = closed_loop::run(lanes, load.warm_up, load.duration)?;
+    let outcome = closed_loop::run(lanes, load.warm_up, is_over)?;
     let nanos = outcome.nanos.first().context("there is a connection")?;
     let records = nanos.len();
     Ok(Load {
