@@ -128,6 +128,12 @@ def test_a_partition_whose_folder_is_gone_is_never_empty(lossy: Make, topic_name
     assert (missing["topic"], missing["partition"]) == (topic_name, 0)
     assert "segment is missing" in missing["what"]
     assert metric(broker, 'strandline_storage_missing_partitions{engine="file"}') == 1
+    # Our own commands say so, and promise nothing.
+    described = strandline("topic", "describe", topic_name, broker=broker).stdout
+    assert "partition 0 tells no offsets" in described and "KAFKA_STORAGE_ERROR" in described
+    kept = strandline("topic", "retention", topic_name, broker=broker)
+    assert "withheld" in kept.stdout and "it is served to nobody" in kept.stderr
+    assert "withheld" in strandline("topic", "segments", topic_name, broker=broker).stdout
     # One that nothing was ever written to has lost nothing, and others go on.
     assert failure_of_produce(broker, f"{topic_name}-unused") == 0
     assert len(consume(broker.bootstrap, f"{topic_name}-other")) == 10
@@ -138,27 +144,67 @@ def test_a_partition_whose_folder_is_gone_is_never_empty(lossy: Make, topic_name
     assert len(consume(broker.bootstrap, topic_name)) == 11
 
 
-def test_a_folder_that_vanishes_from_a_running_broker_stops_its_partition(lossy: Make, topic_name: str) -> None:
+@pytest.mark.parametrize("end", ["stopped", "killed"])
+@pytest.mark.parametrize("restored", [False, True])
+def test_a_folder_that_vanishes_from_a_running_broker_takes_nothing_along(
+    lossy: Make, topic_name: str, restored: bool, end: str
+) -> None:
     broker = lossy(reconciliation_interval_ms=1000).start()
     create_topic(broker.bootstrap, topic_name)
     produce(broker.bootstrap, topic_name, [Record(b"v")] * 10)
-    shutil.rmtree(topic_folder(broker, topic_name))
+    folder = topic_folder(broker, topic_name)
+    saved = broker.folder / "saved"
+    shutil.copytree(folder, saved)
+    acknowledged = 10 + (failure_of_produce(broker, topic_name) == 0)
+    shutil.rmtree(folder)
+    if restored:
+        # Between two looks, from a copy that is older by a record.
+        shutil.copytree(saved, folder)
+    else:
+        wait_until("what was open is put back", lambda: (folder / "0" / SEGMENT).exists())
     answers: list[int] = []
 
-    def is_refused() -> bool:
+    def is_acknowledged() -> bool:
         answers.append(failure_of_produce(broker, topic_name))
-        return answers[-1] == KafkaError.KAFKA_STORAGE_ERROR
+        return answers[-1] == 0
 
-    wait_until("it takes no more records", is_refused)
-    acknowledged = 10 + answers.count(0)
-    broker.kill()
-    broker.start()
-    # What had not left the journal is written again; what had is told to be missing.
-    refusal = refused_lookup(broker, topic_name)
-    if refusal:
-        assert "KAFKA_STORAGE_ERROR" in refusal
+    for _ in range(3):
+        wait_until("it takes records", is_acknowledged)
+    acknowledged += answers.count(0)
+    if end == "stopped":
+        assert broker.stop() == 0
+        assert storage_command(0, broker, "verify")["findings"] == []
     else:
-        assert len(consume(broker.bootstrap, topic_name)) == acknowledged
+        broker.kill()
+    broker.start()
+    assert len(consume(broker.bootstrap, topic_name)) == acknowledged
+
+
+def test_a_segment_that_was_cut_is_told_of_and_the_rest_is_read(lossy: Make, topic_name: str) -> None:
+    broker = lossy(reconciliation_interval_ms=1000).start()
+    create_topic(broker.bootstrap, topic_name, segment_bytes=1 << 20)
+    produce(broker.bootstrap, topic_name, [Record(b"v" * 1000)] * 4000)
+    segments = sorted((topic_folder(broker, topic_name) / "0").glob("*.log"))
+    assert len(segments) > 3
+    assert broker.stop() == 0
+    os.truncate(segments[1], 600_000)
+    broker.start()
+    [damaged] = wait_until("it is told of", lambda: storage(broker).get("damaged"))
+    assert (damaged["topic"], damaged["partition"]) == (topic_name, 0)
+    assert segments[1].name in damaged["what"] and "bytes=`600000`" in damaged["what"]
+    assert storage(broker)["missing"] == []
+    assert metric(broker, 'strandline_storage_damaged_partitions{engine="file"}') == 1
+    assert segments[1].name in broker.log.read_text()
+    # Others are read, and new records are taken.
+    assert failure_of_produce(broker, topic_name) == 0
+    first = int(segments[2].stem)
+    assert len(consume(broker.bootstrap, topic_name, start=first)) == 4001 - first
+    # The last one is needed whole.
+    assert broker.stop() == 0
+    os.truncate(segments[-1], segments[-1].stat().st_size - 1)
+    broker.start()
+    [missing] = wait_until("it is told of", lambda: storage(broker).get("missing"))
+    assert segments[-1].name in missing["what"] and "shorter" in missing["what"]
 
 
 def test_what_is_created_and_deleted_meanwhile_is_no_stranger(make_broker: Make, topic_name: str) -> None:

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use strandline_storage::{LogStore, StorageError};
+use strandline_model::Offset;
+use strandline_storage::{ErrorKind, LogStore, StorageError};
 use tokio::runtime::Handle;
 
 use crate::engines::Engines;
 use crate::environment::Environment;
+use crate::fetch::ReadFailures;
 use crate::partition::{OpenContext, Partition, PartitionSlot, SlotError};
 use crate::tasks;
 use crate::topic::{Registry, Topic};
@@ -18,15 +20,16 @@ pub(crate) struct Partitions {
     environment: Arc<dyn Environment>,
     /// Where openings and saves run: they outlive the connection that caused them.
     runtime: Handle,
+    read_failures: Arc<ReadFailures>,
 }
 
 impl Partitions {
-    pub(crate) const fn new(
+    pub(crate) fn new(
         engines: Engines,
         environment: Arc<dyn Environment>,
         runtime: Handle,
     ) -> Self {
-        Self { engines, environment, runtime }
+        Self { engines, environment, runtime, read_failures: Arc::default() }
     }
 
     /// The partition of `slot`, opened now if it was not.
@@ -53,6 +56,31 @@ impl Partitions {
             now: self.environment.now(),
             runtime: self.runtime.clone(),
         })
+    }
+
+    /// What readers met that could not read.
+    pub(crate) const fn read_failures(&self) -> &Arc<ReadFailures> {
+        &self.read_failures
+    }
+
+    /// Somebody could not read a partition: the log tells of it, and who asks about the storage.
+    pub(crate) fn note_read_failure(
+        &self,
+        topic: &Topic,
+        slot: &PartitionSlot,
+        from: Offset,
+        error: &StorageError,
+    ) {
+        if !matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Missing | ErrorKind::Unavailable)
+        {
+            return;
+        }
+        let what =
+            format!("records can't be read. offset=`{from}`, cause=`{}`", error.in_one_line());
+        if self.read_failures.note(slot.id(), &what, self.environment.monotonic()) {
+            let (topic, partition) = (topic.name(), slot.id());
+            tracing::error!(%topic, %partition, what, "partition can't be read, or in part");
+        }
     }
 
     /// The leader epoch to tell of a partition without opening it.

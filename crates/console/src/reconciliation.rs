@@ -17,10 +17,14 @@ pub struct Reconciliation {
     pub known: usize,
     /// Logs of deleted topics, whose bytes wait for their removal.
     pub pending: usize,
+    /// What lies among the logs and is no part of any: it is left alone.
+    pub foreign: Vec<String>,
     /// Logs that no topic knows.
     pub strangers: Vec<Stranger>,
     /// Partitions of which something is gone: they are served to nobody.
     pub missing: Vec<MissingPartition>,
+    /// Partitions of which a part is gone, or can't be read: the rest is served.
+    pub damaged: Vec<MissingPartition>,
     /// Partitions that could not be looked at: nobody knows whether they are whole.
     pub unreadable: Vec<MissingPartition>,
 }

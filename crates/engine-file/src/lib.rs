@@ -21,6 +21,7 @@ mod checkpoint;
 mod commit;
 mod config;
 pub mod disk;
+mod displaced;
 mod engine;
 mod folder_lock;
 mod journal;

@@ -13,7 +13,7 @@ use crate::blocking::blocking;
 use crate::engine::Shared;
 use crate::queue::{RowChange, StopMark};
 use crate::rows::Rows;
-use crate::segment::{SegmentFacts, SegmentName, SegmentStore, missing_segment};
+use crate::segment::{SegmentFacts, SegmentName, SegmentStore, worst_of};
 use crate::tables;
 
 impl Shared {
@@ -85,6 +85,51 @@ impl Shared {
         blocking(move || Ok(sized(rows, &store))).await
     }
 
+    /// What [`lost`](Self::lost) finds when the files that have lost their names are put back.
+    pub(crate) async fn look_for_losses(self: &Arc<Self>) -> Result<Vec<Lost>, StorageError> {
+        let shared = Arc::clone(self);
+        let displaced = blocking(move || Ok(shared.displaced())).await?;
+        if !displaced.is_empty() {
+            let turn = self.turn().await;
+            if let Err(error) = self.put_back(&displaced, &turn).await {
+                let cause = error.in_one_line();
+                tracing::error!(
+                    cause,
+                    "files that somebody removed or replaced while they were open are not put back yet"
+                );
+            }
+        }
+        let shared = Arc::clone(self);
+        blocking(move || {
+            let lost = shared.lost();
+            for one in lost.iter().filter(|one| one.certainty == LossCertainty::Gone) {
+                shared.end_handle_of(one)?;
+            }
+            Ok(lost)
+        })
+        .await
+    }
+
+    /// Nobody goes on with a log that has lost what it needs: whoever opens it again meets what an opening
+    /// checks. Blocks.
+    fn end_handle_of(&self, lost: &Lost) -> Result<(), StorageError> {
+        let is_alive = self.logs.live(lost.id).is_some_and(|live| live.check_alive().is_ok());
+        if !is_alive {
+            return Ok(());
+        }
+        self.break_unsound(lost.id, &StorageError::new(ErrorKind::Corrupt, lost.what.as_str()))
+    }
+
+    /// The logs with open files that have lost their names. Blocks.
+    fn displaced(&self) -> Vec<PartitionId> {
+        let mut ids = self.rows.read().partitions();
+        ids.retain(|id| {
+            let facts = self.named_facts(*id);
+            !self.is_out_of_service(*id) && !self.segments.displaced(*id, &facts).is_empty()
+        });
+        ids
+    }
+
     /// Blocks.
     pub(crate) fn lost(&self) -> Vec<Lost> {
         let ids = self.rows.read().partitions();
@@ -92,7 +137,7 @@ impl Shared {
         for id in ids {
             let (what, certainty) = match self.loss_of(id) {
                 Ok(None) => continue,
-                Ok(Some(what)) => (what, LossCertainty::Gone),
+                Ok(Some(loss)) => loss,
                 // Of this one nobody knows; the others are looked at all the same.
                 Err(error) => (error.in_one_line(), LossCertainty::Unreadable),
             };
@@ -101,35 +146,27 @@ impl Shared {
         lost
     }
 
-    fn loss_of(&self, id: PartitionId) -> Result<Option<String>, StorageError> {
+    fn loss_of(&self, id: PartitionId) -> Result<Option<(String, LossCertainty)>, StorageError> {
         if self.is_out_of_service(id) {
             return Ok(None);
         }
         if let Some(damage) = self.rows.read().damage(id) {
-            return Ok(Some(damage.describe(id)));
+            return Ok(Some((damage.describe(id), LossCertainty::Gone)));
         }
-        let named = self.named_segments(id);
-        if named.is_empty() {
+        let mut losses = self.segments.losses_of(id, &self.named_facts(id))?;
+        if losses.is_empty() {
             return Ok(None);
         }
-        let there = self.segments.segments_of(id)?;
-        let Some(missing) = named.iter().find(|segment| !there.contains(segment)) else {
-            return Ok(None);
-        };
         // A trim, a removal or a quarantine may have come between: each takes the name out of the rows,
-        // or marks the log, before the file goes.
-        let is_lost = self.named_segments(id).contains(missing) && !self.is_out_of_service(id);
-        Ok(is_lost.then(|| missing_segment(id, *missing)))
+        // or marks the log, before the file is cut or goes.
+        let named = self.named_segments(id);
+        losses.retain(|loss| named.contains(&loss.facts.name()));
+        Ok(worst_of(id, &losses).filter(|_| !self.is_out_of_service(id)))
     }
 
     /// The segments of a log that must have files.
     fn named_segments(&self, id: PartitionId) -> BTreeSet<SegmentName> {
-        let facts = match self.logs.live(id) {
-            // The rows of an open log come behind.
-            Some(live) => live.segments.facts(),
-            None => self.rows.read().segments(id),
-        };
-        facts.iter().map(SegmentFacts::name).collect()
+        self.named_facts(id).iter().map(SegmentFacts::name).collect()
     }
 
     fn is_out_of_service(&self, id: PartitionId) -> bool {

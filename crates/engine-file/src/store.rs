@@ -41,7 +41,6 @@ impl LogStore for FileEngine {
             shared.wait_until_sound(id).await;
             shared.check_open()?;
             let turn = shared.turn().await;
-            let marks = shared.unsound.count(id);
             if shared.rows.read().is_removed(id) {
                 let message = format!("log is being removed. partition=`{id}`");
                 return Err(StorageError::new(ErrorKind::Invalid, message));
@@ -53,6 +52,8 @@ impl LogStore for FileEngine {
             if let Some(damage) = shared.rows.read().damage(id) {
                 return Err(StorageError::new(ErrorKind::Corrupt, damage.describe(id)));
             }
+            shared.put_back_before_opening(id, &turn).await?;
+            let marks = shared.unsound.count(id);
             let segments = shared.take_over(id, request.at_least).await?;
             let live = shared.open_log(request, segments, &turn).await?;
             // After the claim: from there on the handle of whoever has the log open is ended.
@@ -137,8 +138,15 @@ impl LogStore for FileEngine {
     fn lost(&self) -> BoxFuture<'_, Result<Vec<Lost>, StorageError>> {
         Box::pin(async move {
             self.shared.check_open()?;
-            let shared = Arc::clone(&self.shared);
-            blocking(move || Ok(shared.lost())).await
+            self.shared.look_for_losses().await
+        })
+    }
+
+    fn foreign(&self) -> BoxFuture<'_, Result<Vec<String>, StorageError>> {
+        Box::pin(async move {
+            self.shared.check_open()?;
+            let store = Arc::clone(&self.shared.segments);
+            blocking(move || Ok(store.foreign())).await
         })
     }
 

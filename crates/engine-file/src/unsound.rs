@@ -1,5 +1,7 @@
 //! Segments whose file could not be synced, from the failure until a copy has its place.
 //!
+//! A file that has lost its name counts as one that could not be synced: what goes there is gone when it
+//! is closed.
 //! docs/adr/0009-failed-segment-sync.md has the reasons. The checkpoint thread replaces the file; until
 //! it has, nobody writes to the log or removes it.
 
@@ -137,7 +139,11 @@ impl Shared {
     }
 
     /// Has the commit thread end the log's handle.
-    fn break_unsound(&self, id: PartitionId, error: &StorageError) -> Result<(), StorageError> {
+    pub(crate) fn break_unsound(
+        &self,
+        id: PartitionId,
+        error: &StorageError,
+    ) -> Result<(), StorageError> {
         let (sender, broken) = mpsc::sync_channel(1);
         self.queue.control(Control::Break(id, error.clone(), sender));
         broken.recv().unwrap_or_else(|_| Err(error.clone()))
@@ -170,7 +176,7 @@ impl Shared {
 
 impl Shared {
     /// Half of the reserve is left to metadata and removals, which may be what makes room.
-    fn check_room_for_copy(&self, bytes: u64) -> Result<(), StorageError> {
+    pub(crate) fn check_room_for_copy(&self, bytes: u64) -> Result<(), StorageError> {
         // A disk that can't tell is not full: the write will tell.
         let free = self.disk.free_space().map_or(u64::MAX, ByteCount::get);
         if free >= bytes.saturating_add(self.config.reserve.get() / 2) {

@@ -23,6 +23,8 @@ pub struct Inventory {
     pub quarantined: BTreeMap<PartitionId, Timestamp>,
     /// Those of which something durable is gone, and what.
     pub lost: BTreeMap<PartitionId, String>,
+    /// Those of which a part is gone, and what; the rest can be served.
+    pub damaged: BTreeMap<PartitionId, String>,
     /// Those that could not be looked at, and why.
     pub unreadable: BTreeMap<PartitionId, String>,
 }
@@ -61,6 +63,8 @@ pub struct Comparison {
     pub known: Vec<PartitionId>,
     /// Their topic exists, and something of them is gone: reported, and served to nobody.
     pub missing: Vec<Missing>,
+    /// Their topic exists, and a part of them is gone: reported, and served as far as they can be read.
+    pub damaged: Vec<Missing>,
     /// Their topic exists, and they could not be looked at: reported, and left as they are.
     pub unreadable: Vec<Missing>,
     /// Their topic exists, and they are in quarantine: to be released.
@@ -75,7 +79,7 @@ pub struct Comparison {
 
 /// Puts each log where it belongs.
 pub fn compare(inventory: &Inventory, claims: &Claims) -> Comparison {
-    let Inventory { listed, quarantined, lost, unreadable } = inventory;
+    let Inventory { listed, quarantined, lost, damaged, unreadable } = inventory;
     let mut comparison = Comparison::default();
     for id in listed.union(&quarantined.keys().copied().collect()).copied() {
         match (claim_of(claims, id), quarantined.contains_key(&id), lost.get(&id)) {
@@ -83,10 +87,14 @@ pub fn compare(inventory: &Inventory, claims: &Claims) -> Comparison {
             (Some(Claim::Topic { .. }), false, Some(what)) => {
                 comparison.missing.push(Missing { id, what: what.clone() });
             }
-            (Some(Claim::Topic { .. }), false, None) => match unreadable.get(&id) {
-                Some(what) => comparison.unreadable.push(Missing { id, what: what.clone() }),
-                None => comparison.known.push(id),
-            },
+            (Some(Claim::Topic { .. }), false, None) => {
+                let told = |what: &String| Missing { id, what: what.clone() };
+                match (damaged.get(&id), unreadable.get(&id)) {
+                    (Some(what), _) => comparison.damaged.push(told(what)),
+                    (None, Some(what)) => comparison.unreadable.push(told(what)),
+                    (None, None) => comparison.known.push(id),
+                }
+            }
             (Some(Claim::Deletion { .. }), _, _) => comparison.pending.push(id),
             (None, true, _) => comparison.quarantined.push(id),
             (None, false, _) => comparison.unknown.push(id),

@@ -141,6 +141,10 @@ impl Outbox {
                 // The length of the frame was sent: only closing is honest now. Whoever asks again
                 // gets an error of the partition, and the others that it asks for.
                 if is_of_the_file(&error) {
+                    // Not again for this file: from now on it is read before it is promised, and who asks
+                    // for its records is told of by name.
+                    let (position, length) = (region.position, region.length);
+                    tracing::error!(%error, position, length, "records of a segment can't be sent: the connection is closed");
                     region.note_failure();
                 }
                 return Err(error);

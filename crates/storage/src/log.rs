@@ -64,8 +64,14 @@ pub trait LogStore: Debug + Send + Sync {
 
     /// The logs of which something durable is known to be gone, and those that could not be looked at,
     /// in order: by a look at what is there, not at what it holds. What is gone is never served as if it
-    /// had not been there; a log that could not be looked at is no failure of the look.
+    /// had not been there: an open handle of a log that has lost what it needs is ended, and whoever
+    /// opens it again meets what an opening checks. What is only open any more is put back where it was.
+    /// A log that could not be looked at is no failure of the look.
     fn lost(&self) -> BoxFuture<'_, Result<Vec<Lost>, StorageError>>;
+
+    /// What lies among the logs and is no part of any, by names that people find it by: somebody put it
+    /// there. It is told of and left alone; a bounded number of them, in order.
+    fn foreign(&self) -> BoxFuture<'_, Result<Vec<String>, StorageError>>;
 
     /// Reads and checks everything of a log, changing nothing.
     fn verify(&self, id: PartitionId) -> BoxFuture<'_, Result<Vec<Finding>, StorageError>>;
@@ -364,8 +370,10 @@ pub struct Lost {
 /// What a look at a log could tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossCertainty {
-    /// Something is gone.
+    /// Something is gone, and the log is served to nobody for it.
     Gone,
+    /// A part of it is gone; the rest is there to be read, and the log goes on.
+    InPart,
     /// Nobody knows: the log could not be looked at. It may be whole.
     Unreadable,
 }

@@ -11,6 +11,9 @@ use crate::Broker;
 /// Why a segment that is beyond a limit is still there.
 const AWAITING_CHECK: &str = "awaiting_check";
 
+/// Why a segment of a partition is still there that is served to nobody.
+const WITHHELD: &str = "withheld";
+
 /// A topic as retention sees it.
 #[derive(Clone, Debug)]
 pub struct TopicRetention {
@@ -91,8 +94,13 @@ pub struct SegmentRetention {
 pub fn retention_reasons() -> impl Iterator<Item = (&'static str, &'static str)> {
     let awaiting =
         (AWAITING_CHECK, "It is beyond a limit and goes with the next pass of retention.");
+    let withheld = (
+        WITHHELD,
+        "Something of its partition is gone, so that it is served to nobody: nothing of it goes by \
+         retention until it is there again. /v1/storage says what is gone.",
+    );
     let others = Reason::ALL.into_iter().map(|reason| (reason.code(), reason.meaning()));
-    std::iter::once(awaiting).chain(others)
+    [awaiting, withheld].into_iter().chain(others)
 }
 
 impl Broker {
@@ -112,7 +120,9 @@ impl Broker {
         let cleaner = self.cleaner();
         let Policy { deletes, compacts, bytes, bytes_are_a_floor, millis, records } = policy;
         let partitions = topic.partitions().into_iter().map(|slot| {
-            partition(slot.id().index, cleaner.remains(&topic, &slot, &policy), compacts)
+            let found =
+                partition(slot.id().index, cleaner.remains(&topic, &slot, &policy), compacts);
+            if slot.withheld().is_some() { withheld(found) } else { found }
         });
         Ok(Some(TopicRetention {
             topic: name.to_owned(),
@@ -147,6 +157,15 @@ fn partition(
     let segments = remains.map(|remains| remains.segments).unwrap_or_default();
     let segments = segments.into_iter().map(|remains| segment(remains, clean_end)).collect();
     PartitionRetention { index, log_start_offset, log_end_offset, estimate, segments }
+}
+
+/// The same while nobody is served and nothing goes: what was stored, some of which is gone.
+fn withheld(mut partition: PartitionRetention) -> PartitionRetention {
+    partition.estimate = None;
+    for segment in &mut partition.segments {
+        (segment.reason, segment.limit, segment.goes_at) = (WITHHELD, None, None);
+    }
+    partition
 }
 
 /// `clean_end`: of a log that is compacted, how far.

@@ -37,6 +37,10 @@ pub(super) struct Seen {
 impl Cleaner {
     /// Whether something of the partition is to go, or to be prepared for going.
     pub(super) fn is_due(&self, topic: &Topic, slot: &PartitionSlot, now: Timestamp) -> bool {
+        if slot.withheld().is_some() {
+            // Nobody opens it; what it has is judged when it is there again.
+            return false;
+        }
         let policy = topic.settings().retention;
         let is_open = slot.opened().is_some();
         let Some(stored) = self.stored(topic, slot) else { return false };

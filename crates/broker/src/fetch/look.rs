@@ -104,6 +104,7 @@ impl Looker<'_> {
                 if error.kind() == ErrorKind::Closed {
                     slot.close_dead(&partition);
                 }
+                self.partitions.note_read_failure(topic, slot, from, &error);
                 Err(error)
             }
         }

@@ -4,6 +4,7 @@
 //! when one changes. It never polls. The upper bound of a read is fixed before the read begins: the
 //! high watermark.
 
+mod failures;
 mod look;
 mod park;
 
@@ -16,6 +17,7 @@ use strandline_wire::ErrorCode;
 use crate::partition::PartitionSlot;
 use crate::topic::Topic;
 
+pub(crate) use failures::ReadFailures;
 pub(crate) use look::Looker;
 pub(crate) use park::fetch;
 

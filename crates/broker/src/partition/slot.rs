@@ -183,6 +183,18 @@ impl PartitionSlot {
         self.signals.wake();
     }
 
+    /// Why the partition is served to nobody, while something of it is gone.
+    pub(crate) fn withheld(&self) -> Option<SlotError> {
+        match &*self.state.lock() {
+            State::Withheld(error) => Some(error.clone()),
+            State::Closed
+            | State::Failed(..)
+            | State::Opening(_)
+            | State::Open(_)
+            | State::Deleted => None,
+        }
+    }
+
     /// Ends what [`withhold`](Self::withhold) began.
     pub(crate) fn serve_again(&self) {
         let mut state = self.state.lock();

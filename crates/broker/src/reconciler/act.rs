@@ -60,6 +60,42 @@ impl Reconciler {
         }
     }
 
+    /// Tells of partitions of which a part is gone, once.
+    pub(super) fn tell_damaged(&self, subject: Subject<'_>, look: &Look) {
+        let found = &look.comparison.damaged;
+        let now: BTreeSet<_> = found.iter().map(|one| one.id).collect();
+        let before: BTreeSet<_> = {
+            let mut damaged = self.damaged.lock();
+            let (ours, others): (BTreeSet<_>, BTreeSet<_>) = std::mem::take(&mut *damaged)
+                .into_iter()
+                .partition(|id| self.is_kept_by(subject.engine, *id));
+            *damaged = others.union(&now).copied().collect();
+            ours
+        };
+        let new = found.iter().filter(|one| !before.contains(&one.id));
+        tell(new.clone().count(), new, |Missing { id, what }| {
+            let topic = look.metadata.name_of(id.topic_id);
+            tracing::error!(topic, partition = %id, what, "partition is damaged: a part of it is gone, the rest is served");
+        });
+        for id in before.difference(&now) {
+            let is_whole = look.comparison.known.contains(id);
+            if is_whole {
+                tracing::info!(partition = %id, "partition has its data again");
+            }
+        }
+    }
+
+    /// Tells of what is none of the engine's own, once.
+    pub(super) fn tell_foreign(&self, subject: Subject<'_>, found: &[String]) {
+        let engine = subject.engine;
+        let before = self.foreign.lock().insert(engine.to_owned(), found.to_vec());
+        let before = before.unwrap_or_default();
+        let new = found.iter().filter(|path| !before.contains(path));
+        tell(new.clone().count(), new, |path| {
+            tracing::warn!(engine, path, "this is no part of any log: it is left alone");
+        });
+    }
+
     fn is_kept_by(&self, engine: &str, id: PartitionId) -> bool {
         let topic = self.parts.registry.by_id(id.topic_id);
         topic.is_none_or(|topic| topic.engine() == engine)
@@ -197,7 +233,13 @@ impl Reconciler {
     }
 
     /// Keeps what was found, for whoever asks.
-    pub(super) fn publish(&self, subject: Subject<'_>, look: &Look, unknown: &[PartitionId]) {
+    pub(super) fn publish(
+        &self,
+        subject: Subject<'_>,
+        look: &Look,
+        unknown: &[PartitionId],
+        foreign: Vec<String>,
+    ) {
         let Look { comparison, quarantined, metadata } = look;
         let kept_ms = self.parts.settings.broker().quarantine_retention_ms;
         let aside = quarantined.iter().filter(|one| comparison.quarantined.contains(&one.id));
@@ -225,8 +267,10 @@ impl Reconciler {
             checked_at: self.parts.environment.now(),
             known_count: comparison.known.len(),
             pending_count: comparison.pending.len(),
+            foreign,
             strangers: aside.chain(left).collect(),
             missing: comparison.missing.iter().map(told).collect(),
+            damaged: comparison.damaged.iter().map(told).collect(),
             unreadable: comparison.unreadable.iter().map(told).collect(),
         };
         self.found.lock().insert(subject.engine.to_owned(), found);

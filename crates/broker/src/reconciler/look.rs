@@ -39,14 +39,16 @@ impl Look {
         lost: Vec<Lost>,
         meta: &dyn MetaStore,
     ) -> Result<Self, LoadError> {
-        let (gone, unreadable): (Vec<_>, Vec<_>) =
-            lost.into_iter().partition(|lost| lost.certainty == LossCertainty::Gone);
-        let by_id = |all: Vec<Lost>| all.into_iter().map(|lost| (lost.id, lost.what)).collect();
+        let of = |certainty| {
+            let those = lost.iter().filter(move |lost| lost.certainty == certainty);
+            those.map(|lost| (lost.id, lost.what.clone())).collect()
+        };
         let inventory = Inventory {
             listed: listed.into_iter().collect(),
             quarantined: quarantined.iter().map(|one| (one.id, one.since)).collect(),
-            lost: by_id(gone),
-            unreadable: by_id(unreadable),
+            lost: of(LossCertainty::Gone),
+            damaged: of(LossCertainty::InPart),
+            unreadable: of(LossCertainty::Unreadable),
         };
         let metadata = Metadata::read(meta).await?;
         let comparison = compare(&inventory, &metadata.claims(engine));

@@ -18,7 +18,7 @@ mod look;
 mod metadata;
 mod status;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cleaner::Cleaner;
 use crate::engines::{Engines, Strangers};
 use crate::environment::Environment;
+use crate::fetch::ReadFailures;
 use crate::metrics::Metrics;
 use crate::settings::SettingsSource;
 use crate::topic::{LoadError, Registry};
@@ -53,6 +54,8 @@ pub(crate) struct ReconcilerParts {
     pub(crate) settings: Arc<SettingsSource>,
     pub(crate) environment: Arc<dyn Environment>,
     pub(crate) metrics: Arc<Metrics>,
+    /// What readers met.
+    pub(crate) read_failures: Arc<ReadFailures>,
     /// Knows the time that may be believed.
     pub(crate) cleaner: Arc<Cleaner>,
 }
@@ -68,6 +71,7 @@ impl ReconcilerParts {
             settings: Arc::clone(&parts.settings),
             environment: Arc::clone(&parts.environment),
             metrics: Arc::clone(&parts.metrics),
+            read_failures: Arc::clone(parts.partitions.read_failures()),
             cleaner: Arc::clone(cleaner),
         }
     }
@@ -81,6 +85,10 @@ pub(crate) struct Reconciler {
     found: Mutex<BTreeMap<String, EngineReconciliation>>,
     /// Partitions that are served to nobody, and what they have lost.
     missing: Mutex<BTreeMap<PartitionId, String>>,
+    /// Partitions of which a part is gone, that were told of.
+    damaged: Mutex<BTreeSet<PartitionId>>,
+    /// By engine: what is none of its own, that was told of.
+    foreign: Mutex<BTreeMap<String, Vec<String>>>,
 }
 
 /// One engine in one pass.
@@ -93,7 +101,13 @@ struct Subject<'a> {
 
 impl Reconciler {
     pub(crate) fn new(parts: ReconcilerParts) -> Self {
-        Self { parts, found: Mutex::default(), missing: Mutex::default() }
+        Self {
+            parts,
+            found: Mutex::default(),
+            missing: Mutex::default(),
+            damaged: Mutex::default(),
+            foreign: Mutex::default(),
+        }
     }
 
     /// Works until `stop`.
@@ -117,6 +131,8 @@ impl Reconciler {
 
     /// Looks at every engine, and sees to what is found.
     pub(crate) async fn pass(&self, stop: &CancellationToken) {
+        // What nobody meets any more from one pass to the next is over.
+        self.parts.read_failures.forget_old();
         for (engine, store, strangers) in self.parts.engines.with_strangers() {
             let subject = Subject { engine, store: store.as_ref(), strangers };
             tokio::select! {
@@ -151,7 +167,10 @@ impl Reconciler {
         }
         let last = self.look(subject).await?;
         self.withhold(subject, &last);
-        self.publish(subject, &last, &unknown);
+        self.tell_damaged(subject, &last);
+        let foreign = subject.store.foreign().await?;
+        self.tell_foreign(subject, &foreign);
+        self.publish(subject, &last, &unknown, foreign);
         Ok(())
     }
 

@@ -15,10 +15,14 @@ pub struct EngineReconciliation {
     pub known_count: usize,
     /// Logs of deleted topics.
     pub pending_count: usize,
+    /// What lies among the logs and is no part of any: it is left alone.
+    pub foreign: Vec<String>,
     /// Logs that no topic knows.
     pub strangers: Vec<Stranger>,
     /// Partitions of which something is gone.
     pub missing: Vec<MissingPartition>,
+    /// Partitions of which a part is gone, or can't be read: the rest is served.
+    pub damaged: Vec<MissingPartition>,
     /// Partitions that could not be looked at, and why: nobody knows whether they are whole.
     pub unreadable: Vec<MissingPartition>,
 }
@@ -48,7 +52,8 @@ pub enum StrangerState {
     Left,
 }
 
-/// A partition that is served to nobody, since something of it is gone; or one that can't be looked at.
+/// A partition of which something is gone, so that it is served to nobody, or in part; or one that can't
+/// be looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingPartition {
     /// Which one.
@@ -72,7 +77,25 @@ impl EngineReconciliation {
 
 impl Reconciler {
     /// What was found last of each engine; empty before the first look.
+    ///
+    /// Reads that failed since are told of with it: no look at names and sizes finds what they met.
     pub(crate) fn found(&self) -> Vec<EngineReconciliation> {
-        self.found.lock().values().cloned().collect()
+        let mut found: Vec<_> = self.found.lock().values().cloned().collect();
+        for failure in self.parts.read_failures.all() {
+            let Some(topic) = self.parts.registry.by_id(failure.id.topic_id) else { continue };
+            let Some(of_engine) = found.iter_mut().find(|one| one.engine == topic.engine()) else {
+                continue;
+            };
+            let told = of_engine.damaged.iter().chain(&of_engine.missing);
+            if told.into_iter().any(|one| one.id == failure.id) {
+                continue;
+            }
+            of_engine.damaged.push(MissingPartition {
+                id: failure.id,
+                topic: topic.name().to_string(),
+                what: failure.what,
+            });
+        }
+        found
     }
 }

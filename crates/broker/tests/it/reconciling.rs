@@ -255,6 +255,64 @@ async fn a_log_that_cannot_be_looked_at_hides_no_other_and_is_served_as_it_was()
     assert_eq!(codes(&mut client).await, [0; 3]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_partition_that_has_lost_a_part_is_told_of_and_served() {
+    let house = TestBroker::start().await;
+    let mut client = house.connect();
+    client.create_topic("t", 1).await;
+    assert_eq!(client.produce("t", batch(&["a"])).await, (0, 0));
+    let id = only_topic(&house);
+    house.faults.damage(id, "segment is shorter than it was");
+    let found = check(&house).await;
+    assert_eq!((found.known_count, &found.missing[..]), (0, &[][..]));
+    assert_eq!((found.damaged[0].id, &found.damaged[0].topic[..]), (id, "t"));
+    assert_eq!(found.damaged[0].what, "segment is shorter than it was");
+    assert_eq!(codes(&mut client).await, [0; 3]);
+    house.faults.lose(id, None);
+    assert_eq!(check(&house).await.damaged, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_of_a_partition_that_is_served_to_nobody_is_promised_to_go() {
+    let house = TestBroker::start().await;
+    let mut client = house.connect();
+    client.create_topic("t", 1).await;
+    assert_eq!(client.produce("t", batch(&["a"])).await, (0, 0));
+    let reasons = || {
+        let found = house.broker.retention("t", &[]).unwrap().unwrap();
+        let [partition] = &found.partitions[..] else { panic!("one partition") };
+        let segments = partition.segments.iter();
+        segments.map(|segment| (segment.reason, segment.goes_at.is_some())).collect::<Vec<_>>()
+    };
+    let before = reasons();
+    assert!(before.iter().all(|(reason, _)| *reason != "withheld"), "{before:?}");
+    house.faults.lose(only_topic(&house), Some("gone"));
+    check(&house).await;
+    assert_eq!(reasons(), [("withheld", false)]);
+    house.faults.lose(only_topic(&house), None);
+    check(&house).await;
+    assert_eq!(reasons(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_that_failed_is_told_of_until_nobody_meets_it_any_more() {
+    let house = TestBroker::start().await;
+    let mut client = house.connect();
+    client.create_topic("t", 1).await;
+    assert_eq!(client.produce("t", batch(&["a"])).await, (0, 0));
+    let id = only_topic(&house);
+    check(&house).await;
+    house.faults.on_read(0, ErrorKind::Unavailable);
+    let read = codes(&mut client).await;
+    assert!(read.contains(&STORAGE_ERROR), "{read:?}");
+    let found = house.broker.reconciliation().into_iter().flat_map(|one| one.damaged);
+    let [damaged] = &found.collect::<Vec<_>>()[..] else { panic!("one is damaged") };
+    assert_eq!((damaged.id, &damaged.topic[..]), (id, "t"));
+    assert!(damaged.what.starts_with("records can't be read. offset=`0`"), "{}", damaged.what);
+    assert_eq!(check(&house).await.damaged.len(), 1, "it is fresh");
+    assert_eq!(check(&house).await.damaged, []);
+}
+
 /// A topic's row, as docs/format.md has it.
 pub(crate) fn topic_row(name: &str, partitions: u32) -> Vec<u8> {
     let mut row = vec![1];

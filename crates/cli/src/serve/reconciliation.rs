@@ -29,8 +29,10 @@ fn told(found: EngineReconciliation) -> Reconciliation {
         checked_at: found.checked_at,
         known: found.known_count,
         pending: found.pending_count,
+        foreign: found.foreign,
         strangers: strangers.collect(),
         missing: found.missing.iter().map(partition).collect(),
+        damaged: found.damaged.iter().map(partition).collect(),
         unreadable: found.unreadable.iter().map(partition).collect(),
         engine: found.engine,
     }

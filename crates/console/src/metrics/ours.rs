@@ -196,12 +196,18 @@ fn encode_reconciliation(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {
     };
     let orphans = of_each(|one| one.strangers.len() as u64);
     to.gauges("strandline_storage_orphans", "Logs that no topic knows", orphans)?;
+    let help = "Names among the logs that are no part of any, and are left alone";
+    let foreign = of_each(|one| one.foreign.len() as u64);
+    to.gauges("strandline_storage_foreign_entries", help, foreign)?;
     let help = "Bytes in quarantine, that no topic knows";
     let quarantined = of_each(Reconciliation::quarantined_bytes);
     to.gauges("strandline_storage_quarantined_bytes", help, quarantined)?;
     let help = "Partitions that have lost data and are served to nobody";
     let missing = of_each(|one| one.missing.len() as u64);
     to.gauges("strandline_storage_missing_partitions", help, missing)?;
+    let help = "Partitions of which a part is gone or can't be read, and the rest is served";
+    let damaged = of_each(|one| one.damaged.len() as u64);
+    to.gauges("strandline_storage_damaged_partitions", help, damaged)?;
     let help = "Partitions whose files can't be looked at";
     let unreadable = of_each(|one| one.unreadable.len() as u64);
     to.gauges("strandline_storage_unreadable_partitions", help, unreadable)?;

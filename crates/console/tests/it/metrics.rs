@@ -122,9 +122,6 @@ async fn every_scraper_reads_the_plain_format() {
         r#"strandline_partition_high_watermark{topic="orders",partition="1"} 20"#,
         r#"strandline_storage_used_bytes{engine="file"} 1024"#,
         r#"strandline_storage_dropped_bytes{engine="file"} 300"#,
-        r#"strandline_storage_orphans{engine="file"} 2"#,
-        r#"strandline_storage_quarantined_bytes{engine="file"} 700"#,
-        r#"strandline_storage_missing_partitions{engine="file"} 1"#,
         r#"strandline_storage_last_check_timestamp_seconds{engine="file"} 1700000000.5"#,
         "strandline_storage_reconciliation_failures_total 4",
         r#"strandline_disk_free_bytes{engine="file"} 1073741824"#,
@@ -154,6 +151,19 @@ async fn rebalances_of_groups_are_counted_by_reason() {
         "# TYPE strandline_group_rebalances_total counter",
         r#"strandline_group_rebalances_total{reason="member_joined"} 5"#,
         r#"strandline_group_rebalances_total{reason="session_expired"} 0"#,
+    ]);
+    console.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_stored_beside_what_is_known_is_counted() {
+    let console = busy().await;
+    console.get("/metrics").await.assert_has(&[
+        r#"strandline_storage_orphans{engine="file"} 2"#,
+        r#"strandline_storage_quarantined_bytes{engine="file"} 700"#,
+        r#"strandline_storage_missing_partitions{engine="file"} 1"#,
+        r#"strandline_storage_damaged_partitions{engine="file"} 1"#,
+        r#"strandline_storage_foreign_entries{engine="file"} 1"#,
     ]);
     console.stop().await;
 }

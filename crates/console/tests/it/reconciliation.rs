@@ -19,6 +19,7 @@ pub(crate) fn found() -> Vec<Reconciliation> {
         checked_at: Timestamp::from_millis(1_700_000_000_500),
         known: 5,
         pending: 2,
+        foreign: vec!["logs/notes".to_owned()],
         strangers: vec![
             stranger(0, "quarantined", 700, Some(1_700_000_000_000)),
             stranger(1, "left", 0, None),
@@ -28,6 +29,12 @@ pub(crate) fn found() -> Vec<Reconciliation> {
             topic_id: "REJCQkJCQkJCQkJCQkJCQg".to_owned(),
             partition: 3,
             what: "segment is missing".to_owned(),
+        }],
+        damaged: vec![MissingPartition {
+            topic: "orders".to_owned(),
+            topic_id: "REJCQkJCQkJCQkJCQkJCQg".to_owned(),
+            partition: 5,
+            what: "segment is shorter than it was".to_owned(),
         }],
         unreadable: vec![MissingPartition {
             topic: "orders".to_owned(),
@@ -47,12 +54,15 @@ async fn what_is_unknown_and_what_is_missing_is_listed_as_json() {
         answer.body,
         concat!(
             r#"[{"engine":"file","checked_at":"2023-11-14T22:13:20.5Z","known":5,"pending":2,"#,
+            r#""foreign":["logs/notes"],"#,
             r#""strangers":[{"topic_id":"QkJCQkJCQkJCQkJCQkJCQg","partition":0,"#,
             r#""state":"quarantined","bytes":700,"since":"2023-11-14T22:13:20Z","#,
             r#""purge_at":"2023-11-14T22:13:21Z"},{"topic_id":"QkJCQkJCQkJCQkJCQkJCQg","#,
             r#""partition":1,"state":"left","bytes":0,"since":null,"purge_at":null}],"#,
             r#""missing":[{"topic":"orders","topic_id":"REJCQkJCQkJCQkJCQkJCQg","#,
             r#""partition":3,"what":"segment is missing"}],"#,
+            r#""damaged":[{"topic":"orders","topic_id":"REJCQkJCQkJCQkJCQkJCQg","#,
+            r#""partition":5,"what":"segment is shorter than it was"}],"#,
             r#""unreadable":[{"topic":"orders","topic_id":"REJCQkJCQkJCQkJCQkJCQg","#,
             r#""partition":4,"what":"i/o error"}]}]"#,
         )

@@ -50,6 +50,10 @@ pub trait Disk: Debug + Send + Sync {
     /// What a folder holds, in the order of names. Names that are no UTF-8 are left out: none is ours.
     fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>>;
 
+    /// What a file's name stands for, without opening it. Fails with [`io::ErrorKind::NotFound`] when no
+    /// file has the name.
+    fn look(&self, path: &Path) -> io::Result<FileLook>;
+
     /// Makes the names in a folder durable.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
 
@@ -73,6 +77,9 @@ pub trait DiskFile: Debug + Send + Sync {
 
     /// The length of the file.
     fn size(&self) -> io::Result<u64>;
+
+    /// Which file it is, whatever name it has now.
+    fn identity(&self) -> io::Result<FileIdentity>;
 
     /// When the file was last written, by the system's clock.
     fn modified(&self) -> io::Result<Timestamp>;
@@ -137,6 +144,24 @@ pub enum EntryKind {
     Dir,
     /// Something that we never make.
     Other,
+}
+
+/// Tells a file from all others, for as long as somebody has it open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileIdentity {
+    /// The volume that it lies on.
+    pub volume: u64,
+    /// Its number there.
+    pub number: u64,
+}
+
+/// What a look at a file's name tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileLook {
+    /// Which file has the name.
+    pub identity: FileIdentity,
+    /// Its length.
+    pub bytes: u64,
 }
 
 /// Holds a folder's lock until dropped.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use strandline_model::ByteCount;
 
 use super::real::{LOCK_FILE, RealDisk, RealFile};
-use super::{DirEntry, Disk, DiskFile, DiskLock, OpenMode};
+use super::{DirEntry, Disk, DiskFile, DiskLock, FileLook, OpenMode};
 
 /// A folder of the file system for whoever only looks: what would change it fails.
 #[derive(Debug)]
@@ -58,6 +58,10 @@ impl Disk for ReadOnlyDisk {
 
     fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
         self.disk.list(path)
+    }
+
+    fn look(&self, path: &Path) -> io::Result<FileLook> {
+        self.disk.look(path)
     }
 
     fn sync_dir(&self, _: &Path) -> io::Result<()> {

@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, IoSlice};
 use std::num::NonZeroU64;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,9 @@ use rustix::fs::{Advice, fadvise, statvfs};
 use strandline_model::{ByteCount, Timestamp};
 use strandline_storage::{BatchPiece, FileRegion};
 
-use super::{DirEntry, Disk, DiskFile, DiskLock, EntryKind, OpenMode, read_exact_at};
+use super::{
+    DirEntry, Disk, DiskFile, DiskLock, EntryKind, FileIdentity, FileLook, OpenMode, read_exact_at,
+};
 
 /// The name of the file in the folder that carries the lock.
 pub(crate) const LOCK_FILE: &str = "lock";
@@ -127,6 +129,14 @@ impl Disk for RealDisk {
         Ok(entries)
     }
 
+    fn look(&self, path: &Path) -> io::Result<FileLook> {
+        let metadata = fs::metadata(self.root.join(path))?;
+        if !metadata.is_file() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        Ok(FileLook { identity: identity_of(&metadata), bytes: metadata.len() })
+    }
+
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         File::open(self.root.join(path))?.sync_all()
     }
@@ -215,6 +225,10 @@ impl DiskFile for RealFile {
         Ok(self.file.metadata()?.len())
     }
 
+    fn identity(&self) -> io::Result<FileIdentity> {
+        Ok(identity_of(&self.file.metadata()?))
+    }
+
     fn modified(&self) -> io::Result<Timestamp> {
         let since_epoch = self.file.metadata()?.modified()?.duration_since(UNIX_EPOCH);
         // A file from before 1970 is as old as can be.
@@ -271,6 +285,10 @@ impl DiskFile for RealFile {
     fn has_readers(&self) -> bool {
         Arc::strong_count(&self.file) > 1
     }
+}
+
+fn identity_of(metadata: &fs::Metadata) -> FileIdentity {
+    FileIdentity { volume: metadata.dev(), number: metadata.ino() }
 }
 
 impl RealFile {
@@ -330,6 +348,25 @@ mod tests {
         assert!(file.has_readers());
         drop(region);
         assert!(!file.has_readers());
+    }
+
+    #[test]
+    fn a_name_that_was_given_to_another_file_is_told_from_the_one_that_is_open() {
+        let (folder, disk) = disk();
+        let path = Path::new("f");
+        let file = disk.open(path, OpenMode::New).unwrap();
+        file.write_at(0, &[b"abc"]).unwrap();
+        let look = disk.look(path).unwrap();
+        assert_eq!((look.identity, look.bytes), (file.identity().unwrap(), 3));
+        let elsewhere = folder.path().join("elsewhere");
+        fs::rename(folder.path().join("a/b/f"), &elsewhere).unwrap();
+        assert_eq!(disk.look(path).unwrap_err().kind(), io::ErrorKind::NotFound);
+        fs::copy(&elsewhere, folder.path().join("a/b/f")).unwrap();
+        assert_ne!(disk.look(path).unwrap().identity, file.identity().unwrap());
+        fs::rename(elsewhere, folder.path().join("a/b/f")).unwrap();
+        assert_eq!(disk.look(path).unwrap(), look);
+        disk.create_dir(Path::new("d")).unwrap();
+        assert_eq!(disk.look(Path::new("d")).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     /// A bad sector, for which a file stands that became shorter.

@@ -25,9 +25,7 @@ use crate::journal::group::{Entry, Group};
 use crate::journal::reader::{Journal, WalkStart};
 use crate::progress::OpenProgress;
 use crate::rows::Rows;
-use crate::segment::{
-    Checked, Placement, SegmentName, SegmentOptions, SegmentStore, missing_segment,
-};
+use crate::segment::{Checked, Placement, SegmentName, SegmentOptions, SegmentStore, worst_of};
 use crate::snapshot::{self, LoadedSnapshot};
 use crate::tables::TableNumber;
 
@@ -142,22 +140,23 @@ impl Inspection {
             if self.rows.is_removed(id) || self.rows.quarantined(id).is_some() {
                 continue;
             }
-            let (what, certainty) = match (self.rows.damage(id), self.missing_of(id)) {
+            let losses = self.segments.losses_of(id, &self.rows.segments(id));
+            let (what, certainty) = match (self.rows.damage(id), losses) {
                 (Some(damage), _) => (damage.describe(id), LossCertainty::Gone),
-                (None, Ok(Some(segment))) => (missing_segment(id, segment), LossCertainty::Gone),
                 (None, Err(error)) => (error.in_one_line(), LossCertainty::Unreadable),
-                (None, Ok(None)) => continue,
+                (None, Ok(losses)) => match worst_of(id, &losses) {
+                    Some(loss) => loss,
+                    None => continue,
+                },
             };
             lost.push(Lost { id, what, certainty });
         }
         lost
     }
 
-    /// The first segment of the rows that has no file.
-    fn missing_of(&self, id: PartitionId) -> Result<Option<SegmentName>, StorageError> {
-        let there = self.segments.segments_of(id)?;
-        let mut names = self.rows.segments(id).into_iter().map(|facts| facts.name());
-        Ok(names.find(|name| !there.contains(name)))
+    /// The paths of what lies among the logs and is none of ours.
+    pub fn foreign(&self) -> Vec<String> {
+        self.segments.foreign()
     }
 
     /// Reads and checks everything of a log. One that is removed or in quarantine is left alone.

@@ -177,10 +177,9 @@ impl SegmentLog {
         files: &[WrittenFile],
     ) -> Result<(), DurableWriteError> {
         for WrittenFile { segment, file } in files {
-            file.sync_data().map_err(|error| {
-                let name =
-                    FileKey::new(self.id, SegmentName::appended(*segment), FileKind::Log).path();
-                let context = format!("sync segment. file=`{}`", name.display());
+            let key = FileKey::new(self.id, SegmentName::appended(*segment), FileKind::Log);
+            self.store.sync_in_place(key, file).map_err(|error| {
+                let context = format!("sync segment. file=`{}`", key.path().display());
                 let error = StorageError::io(context, error);
                 DurableWriteError::Sync { segment: *segment, error }
             })?;

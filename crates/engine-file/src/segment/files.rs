@@ -126,6 +126,21 @@ impl Files {
         self.state.lock().touch(key)
     }
 
+    /// Whether `file` is the one that is open for that name.
+    pub(super) fn is_current(&self, key: FileKey, file: &Arc<dyn DiskFile>) -> bool {
+        self.state.lock().open.get(&key).is_some_and(|open| Arc::ptr_eq(&open.file, file))
+    }
+
+    /// Those of some files that are open. Not a use of them.
+    pub(super) fn opened_of(
+        &self,
+        keys: impl Iterator<Item = FileKey>,
+    ) -> Vec<(FileKey, Arc<dyn DiskFile>)> {
+        let state = self.state.lock();
+        let opened = keys.filter_map(|key| Some((key, Arc::clone(&state.open.get(&key)?.file))));
+        opened.collect()
+    }
+
     /// Lets nobody open the file any more, unless somebody uses it or holds a region of it. In one step,
     /// so that no reader comes in between. What is unsynced of it no longer matters.
     pub(super) fn begin_removal(&self, key: FileKey) -> bool {

@@ -17,13 +17,16 @@
 
 mod append;
 mod check;
+mod displaced;
 mod facts;
 mod files;
 mod find;
+mod foreign;
 mod index;
 mod index_file;
 mod live;
 mod log;
+mod loss;
 mod name;
 mod quarantine;
 mod read;
@@ -47,8 +50,8 @@ pub(crate) use append::DurableWriteError;
 pub(crate) use check::Checked;
 pub(crate) use facts::{Append, Placement, SegmentFacts, chunks_of};
 pub(crate) use log::SegmentLog;
+pub(crate) use loss::worst_of;
 pub(crate) use name::{SegmentName, rescue_name};
-pub(crate) use recover::missing_segment;
 pub(crate) use repaired::{NewSegment, Piece, Source};
 pub(crate) use rescue::RescueFile;
 pub(crate) use rewrite::{Leftover, Rewrite, Rewritten};

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use strandline_model::{Offset, PartitionId, PartitionIndex, TopicId};
 
+use crate::disk::{DirEntry, EntryKind};
+
 /// The folder of all logs.
 pub(super) const LOGS: &str = "logs";
 
@@ -103,6 +105,13 @@ pub(super) fn is_rescue(name: &str) -> bool {
     name.split_once('.').is_some_and(|(digits, extension)| {
         extension == RESCUE_EXTENSION && parse_offset(digits).is_some()
     })
+}
+
+/// Whether what has a name in a partition's folder is a file that we made.
+pub(super) fn is_ours(entry: &DirEntry) -> bool {
+    let name = &entry.name;
+    entry.kind == EntryKind::File
+        && (parse_file(name).is_some() || is_copy(name) || is_rescue(name))
 }
 
 pub(super) fn topic_dir(topic_id: TopicId) -> PathBuf {

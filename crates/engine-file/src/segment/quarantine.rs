@@ -10,17 +10,18 @@ use strandline_model::PartitionId;
 use strandline_storage::{ErrorKind, StorageError};
 
 use super::name::{
-    LOGS, QUARANTINE, partition_dir, quarantine_dir, quarantine_topic_dir, topic_dir,
+    LOGS, QUARANTINE, is_ours, partition_dir, quarantine_dir, quarantine_topic_dir, topic_dir,
 };
 use super::store::SegmentStore;
-use crate::disk::{DirEntry, EntryKind, OpenMode};
+use crate::disk::{DirEntry, OpenMode};
 
 impl SegmentStore {
-    /// Whether a partition has a folder, here or aside.
+    /// Whether a partition has a folder, here or aside, that holds more than what is none of ours.
     pub(crate) fn has_files(&self, id: PartitionId) -> Result<bool, StorageError> {
         for folder in [partition_dir(id), quarantine_dir(id)] {
-            match self.disk.list(&folder) {
-                Ok(_) => return Ok(true),
+            match self.is_ours(&folder) {
+                Ok(true) => return Ok(true),
+                Ok(false) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(failed("list folder", &folder, error)),
             }
@@ -123,11 +124,12 @@ impl SegmentStore {
         Ok(left)
     }
 
-    /// The files in a folder; none when it is not there.
+    /// Our files in a partition's folder; none when it is not there. Others are nobody's to move or to
+    /// remove.
     fn entries_in(&self, folder: &Path) -> Result<Vec<DirEntry>, StorageError> {
         match self.disk.list(folder) {
             Ok(mut entries) => {
-                entries.retain(|entry| entry.kind == EntryKind::File);
+                entries.retain(is_ours);
                 Ok(entries)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),

@@ -187,9 +187,21 @@ impl SegmentLog {
 }
 
 /// What is wrong with a log that has lost a segment.
-pub(crate) fn missing_segment(id: PartitionId, name: SegmentName) -> String {
+pub(super) fn missing_segment(id: PartitionId, name: SegmentName) -> String {
     let file = FileKey::new(id, name, FileKind::Log).path();
     format!("segment is missing. file=`{}`", file.display())
+}
+
+/// What is wrong with a log that has lost the end of a segment.
+pub(super) fn shorter_segment(
+    id: PartitionId,
+    name: SegmentName,
+    bytes: u64,
+    expected: u64,
+) -> String {
+    let file = FileKey::new(id, name, FileKind::Log).path();
+    let file = file.display();
+    format!("segment is shorter than it was. file=`{file}`, bytes=`{bytes}`, expected=`{expected}`")
 }
 
 /// The engine's rows were checked when they were read; this guards against facts that contradict
@@ -257,11 +269,7 @@ impl SegmentStore {
         let file = self.open_file(key).map_err(failed)?;
         let size = file.size().map_err(failed)?;
         if size < bytes {
-            let path = key.path();
-            let message = format!(
-                "segment is shorter than it was. file=`{}`, bytes=`{size}`, expected=`{bytes}`",
-                path.display()
-            );
+            let message = shorter_segment(key.id, key.segment, size, bytes);
             return Err(StorageError::new(ErrorKind::Corrupt, message));
         }
         if size > bytes && beyond == Beyond::Cut {

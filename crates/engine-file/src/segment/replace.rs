@@ -1,4 +1,4 @@
-//! A durable copy in the place of a segment's file that can't be synced.
+//! A durable copy in the place of a segment's file that can't be synced, or that has lost its name.
 //!
 //! The system still has what was written in its memory, as long as it keeps the pages; where it does
 //! not, a read finds zeros, or what stood there before. So every batch is checked on its way, and a
@@ -46,6 +46,12 @@ impl SegmentStore {
         };
         let _alone = self.replacing.lock();
         let path = copy_path(key);
+        // Whoever took the file away may have taken its folder too.
+        let is_homeless = matches!(self.disk.list(&partition_dir(id)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound);
+        if is_homeless {
+            self.create_dirs(id).map_err(failed)?;
+        }
         let copied = self.copy(key, &path, facts, belongs).map_err(failed);
         let copy = match copied.and_then(|copied| copied.map_err(|fault| refused(key, &fault))) {
             Ok(copy) => copy,
@@ -58,7 +64,9 @@ impl SegmentStore {
         self.disk.rename(&path, &key.path()).map_err(failed)?;
         self.files.replace(key, copy);
         // Not for want of room, whatever it says: it is never tried again.
-        self.sync_folder(&partition_dir(id)).map_err(|error| {
+        let folder = partition_dir(id);
+        let folders = folder.ancestors().take(if is_homeless { usize::MAX } else { 1 });
+        folders.into_iter().try_for_each(|folder| self.sync_folder(folder)).map_err(|error| {
             let message = format!("sync replaced segment. file=`{}`", key.path().display());
             StorageError::new(ErrorKind::Unavailable, message).caused_by(error)
         })

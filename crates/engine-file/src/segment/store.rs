@@ -119,7 +119,8 @@ impl SegmentStore {
         Ok(ids)
     }
 
-    /// Adds every partition that has a folder, here or aside.
+    /// Adds every partition that has a folder, here or aside. One that holds only what is none of ours
+    /// is nobody's: what a removal has left of it is not removed again.
     ///
     /// A topic's folder that can't be read hides what is in it and nothing else: it stands for the
     /// partitions of it that `ids` has, or for its first.
@@ -128,11 +129,17 @@ impl SegmentStore {
             for topic in self.dirs_in(root)? {
                 let Ok(topic_id) = topic.parse() else { continue };
                 let of_topic = |index| PartitionId::new(topic_id, index);
-                match self.dirs_in(&root.join(topic)) {
+                let topic = root.join(topic);
+                match self.dirs_in(&topic) {
                     Ok(names) => {
-                        ids.extend(
-                            names.iter().filter_map(|name| parse_partition(name)).map(of_topic),
-                        );
+                        for name in names {
+                            let Some(id) = parse_partition(&name).map(of_topic) else { continue };
+                            // What can't be looked into may be anything.
+                            if !ids.contains(&id) && self.is_ours(&topic.join(name)).unwrap_or(true)
+                            {
+                                ids.insert(id);
+                            }
+                        }
                     }
                     Err(_) if ids.iter().any(|id| id.topic_id == topic_id) => {}
                     Err(_) => {

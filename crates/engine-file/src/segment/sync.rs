@@ -29,7 +29,7 @@ pub(crate) struct SyncWork {
 }
 
 /// Something that could not be synced. What it held may be lost in a crash however well it reads, and
-/// syncing again would not help.
+/// syncing again would not help. So it is with a file that has [lost its name](SegmentStore::displaced).
 #[derive(Clone, Debug)]
 pub(crate) struct SyncFailure {
     /// The segment whose file it is; `None` when it is a folder.
@@ -66,8 +66,8 @@ impl SyncWork {
     fn run_by(self, threads: usize, synced_one: impl Fn() + Sync) -> Vec<SyncFailure> {
         let mut failures = Vec::new();
         let mut synced = Vec::with_capacity(self.files.len());
-        let files = by_threads(self.files, threads, |(_, unsynced)| {
-            let result = unsynced.file.sync_data();
+        let files = by_threads(self.files, threads, |(key, unsynced)| {
+            let result = self.store.sync_in_place(*key, &unsynced.file);
             synced_one();
             result
         });

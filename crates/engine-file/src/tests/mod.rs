@@ -3,6 +3,7 @@
 mod copied;
 mod damage;
 mod direct;
+mod displaced;
 mod durability;
 mod failure;
 mod found;
@@ -15,6 +16,7 @@ mod removal;
 mod repair;
 mod rewrite;
 mod room;
+mod shorter;
 mod space;
 mod start;
 mod unsound;

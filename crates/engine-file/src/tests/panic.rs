@@ -9,7 +9,7 @@ use strandline_model::ByteCount;
 use strandline_storage::testkit::{Recorder, TestBatch, open_request};
 use strandline_storage::{LogStore, MetaBatch, MetaStore, Table};
 
-use crate::disk::{DirEntry, Disk, DiskFile, DiskLock, OpenMode, TestDisk};
+use crate::disk::{DirEntry, Disk, DiskFile, DiskLock, FileLook, OpenMode, TestDisk};
 use crate::{FileEngine, FileEngineConfig};
 
 /// Panics when the thread of that name opens a file.
@@ -43,6 +43,10 @@ impl Disk for Trap {
 
     fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
         self.disk.list(path)
+    }
+
+    fn look(&self, path: &Path) -> io::Result<FileLook> {
+        self.disk.look(path)
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {

@@ -192,6 +192,58 @@ async fn a_folder_that_no_row_knows_is_listed_set_aside_and_purged() {
     assert!(paths_of(&disk, "quarantine").is_empty());
 }
 
+/// What is none of ours is told of and left where it is, whatever becomes of the log around it.
+#[tokio::test]
+async fn what_is_none_of_ours_is_told_of_and_never_removed() {
+    let disk = TestDisk::new();
+    let running = Running::on(&disk);
+    filled(&running, 0).await;
+    filled(&running, 1).await;
+    let topic = Path::new("logs").join(partition(0).topic_id.to_string());
+    let folders = [
+        Path::new("logs/garbage").to_owned(),
+        topic.join("xyz"),
+        topic.join("0/sub"),
+        topic.join("07"),
+    ];
+    for folder in &folders {
+        disk.create_dir(folder).unwrap();
+    }
+    let files = [
+        Path::new("logs/garbage/y").to_owned(),
+        Path::new("logs/topfile").to_owned(),
+        topic.join("1/notes.txt"),
+    ];
+    for file in &files {
+        disk.open(file, OpenMode::New).unwrap().write_at(0, &[b"not ours"]).unwrap();
+    }
+    let mut expected: Vec<_> = folders.iter().chain(&files[1..]).collect();
+    expected.sort();
+    let expected: Vec<_> =
+        expected.into_iter().map(|path| path.to_string_lossy().into_owned()).collect();
+    let mut found = running.file.foreign().await.unwrap();
+    found.sort();
+    assert_eq!(found, expected);
+
+    // One log is removed, the other is set aside and purged.
+    running.file.quarantine(partition(1), SINCE).await.unwrap();
+    for index in [0, 1] {
+        while running.file.remove_some(partition(index), ByteCount::mib(1)).await.unwrap()
+            != Removal::Done
+        {}
+    }
+    assert_eq!(running.file.list().await.unwrap(), [], "nobody removes it again");
+    running.file.quarantine(partition(0), SINCE).await.unwrap();
+    assert_eq!(running.file.quarantined().await.unwrap(), []);
+    let mut found = running.file.foreign().await.unwrap();
+    found.sort();
+    assert_eq!(found, expected);
+    assert!(files.iter().all(|file| disk.contents(file).unwrap() == b"not ours"));
+    let seen = Inspection::open(std::sync::Arc::new(running.close().await)).unwrap();
+    assert_eq!(seen.foreign().len(), expected.len());
+    assert!(seen.list().unwrap().is_empty());
+}
+
 #[tokio::test]
 async fn what_lies_where_it_would_be_set_aside_is_not_overwritten() {
     let disk = TestDisk::new();
@@ -226,9 +278,9 @@ async fn a_log_whose_segment_is_gone_is_lost_and_never_empty() {
     assert_eq!(lost[0].id, partition(0));
     assert!(lost[0].what.contains("segment is missing. file=`logs/"), "{lost:?}");
     assert_eq!(open_is_refused(&running, 0).await, ErrorKind::Corrupt);
-    // While it is open, too.
+    // While it is open, too: of a file that is not open nothing is left.
     let subject = running.open(1).await;
-    let missing = disk.paths().into_iter().rfind(|path| {
+    let missing = disk.paths().into_iter().find(|path| {
         path.to_string_lossy().contains("/1/") && path.extension().is_some_and(|kind| kind == "log")
     });
     disk.remove_file(&missing.unwrap()).unwrap();
@@ -246,10 +298,13 @@ async fn a_folder_that_cannot_be_read_hides_its_own_log_only() {
     filled(&running, 2).await;
     running.file.quarantine(partition(2), SINCE).await.unwrap();
     let topic = partition(0).topic_id.to_string();
-    let missing = paths_of(&disk, "logs").into_iter().rfind(|path| {
+    let missing = paths_of(&disk, "logs").into_iter().find(|path| {
         path.to_string_lossy().contains("/1/") && path.extension().is_some_and(|kind| kind == "log")
     });
-    disk.remove_file(&missing.unwrap()).unwrap();
+    let missing = missing.unwrap();
+    // Its file is open, and would be put back if it held anything.
+    disk.open(&missing, OpenMode::Existing).unwrap().set_len(0).unwrap();
+    disk.remove_file(&missing).unwrap();
 
     disk.inject(&format!("logs/{topic}/0"), 0, Fault::List);
     let lost = running.file.lost().await.unwrap();

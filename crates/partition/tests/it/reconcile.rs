@@ -15,12 +15,13 @@ fn id(topic: u8, index: u32) -> PartitionId {
 const SINCE: Timestamp = Timestamp::from_millis(1_000);
 
 /// Each class with what it holds.
-fn classes(comparison: &Comparison) -> [(&'static str, Vec<PartitionId>); 7] {
-    let Comparison { known, missing, unreadable, returned, pending, unknown, quarantined } =
+fn classes(comparison: &Comparison) -> [(&'static str, Vec<PartitionId>); 8] {
+    let Comparison { known, missing, damaged, unreadable, returned, pending, unknown, quarantined } =
         comparison;
     [
         ("known", known.clone()),
         ("missing", missing.iter().map(|one| one.id).collect()),
+        ("damaged", damaged.iter().map(|one| one.id).collect()),
         ("unreadable", unreadable.iter().map(|one| one.id).collect()),
         ("returned", returned.clone()),
         ("pending", pending.clone()),
@@ -83,6 +84,7 @@ fn what_could_not_be_looked_at_is_neither_whole_nor_lost_and_no_stranger_for_it(
         listed: BTreeSet::from([id(7, index)]),
         quarantined: in_quarantine.then_some((id(7, index), SINCE)).into_iter().collect(),
         lost: lost.then(|| (id(7, index), "gone".to_owned())).into_iter().collect(),
+        damaged: BTreeMap::new(),
         unreadable: BTreeMap::from([(id(7, index), "i/o error".to_owned())]),
     };
     let cases = [
@@ -99,6 +101,36 @@ fn what_could_not_be_looked_at_is_neither_whole_nor_lost_and_no_stranger_for_it(
         let found: Vec<_> = found.map(|(name, _)| name).collect();
         assert_eq!(found, [class], "{index} {in_quarantine} {lost}");
         assert!(class != "unreadable" || comparison.unreadable[0].what == "i/o error");
+    }
+}
+
+#[test]
+fn what_has_lost_a_part_is_told_of_and_served() {
+    let claims = Claims::from([(id(7, 0).topic_id, Claim::Topic { partition_count: 1 })]);
+    let all = |id: PartitionId, what: &str| BTreeMap::from([(id, what.to_owned())]);
+    // index, in quarantine, lost as a whole, could not be looked at → class
+    let cases = [
+        (0, false, false, false, "damaged"),
+        (0, false, false, true, "damaged"),
+        (0, false, true, false, "missing"),
+        (0, true, false, false, "returned"),
+        (1, false, false, false, "unknown"),
+        (1, true, false, false, "quarantined"),
+    ];
+    for (index, in_quarantine, is_lost, is_hidden, class) in cases {
+        let id = id(7, index);
+        let inventory = Inventory {
+            listed: BTreeSet::from([id]),
+            quarantined: in_quarantine.then_some((id, SINCE)).into_iter().collect(),
+            lost: if is_lost { all(id, "gone") } else { BTreeMap::new() },
+            damaged: all(id, "shorter"),
+            unreadable: if is_hidden { all(id, "i/o error") } else { BTreeMap::new() },
+        };
+        let comparison = compare(&inventory, &claims);
+        let found = classes(&comparison).into_iter().filter(|(_, ids)| !ids.is_empty());
+        let found: Vec<_> = found.map(|(name, _)| name).collect();
+        assert_eq!(found, [class], "{index} {in_quarantine} {is_lost} {is_hidden}");
+        assert!(class != "damaged" || comparison.damaged[0].what == "shorter");
     }
 }
 
@@ -145,12 +177,18 @@ fn any_id() -> impl Strategy<Value = PartitionId> {
 
 fn any_inventory() -> impl Strategy<Value = Inventory> {
     let ids = || prop::collection::btree_set(any_id(), 0..12);
-    (ids(), ids(), ids(), ids()).prop_map(|(listed, quarantined, lost, unreadable)| Inventory {
-        listed,
-        quarantined: quarantined.into_iter().map(|id| (id, SINCE)).collect(),
-        lost: lost.into_iter().map(|id| (id, "gone".to_owned())).collect(),
-        unreadable: unreadable.into_iter().map(|id| (id, "i/o error".to_owned())).collect(),
-    })
+    let told = |ids: BTreeSet<PartitionId>, what: &str| {
+        ids.into_iter().map(|id| (id, what.to_owned())).collect()
+    };
+    (ids(), ids(), ids(), ids(), ids()).prop_map(
+        move |(listed, quarantined, lost, damaged, unreadable)| Inventory {
+            listed,
+            quarantined: quarantined.into_iter().map(|id| (id, SINCE)).collect(),
+            lost: told(lost, "gone"),
+            damaged: told(damaged, "shorter"),
+            unreadable: told(unreadable, "i/o error"),
+        },
+    )
 }
 
 /// Whether metadata speaks of a log.

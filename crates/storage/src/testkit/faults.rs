@@ -156,6 +156,13 @@ impl Faults {
         lost.extend(what.map(|what| Lost { id, what: what.to_owned(), certainty }));
     }
 
+    /// From now on the store says that a part of this log is gone.
+    pub fn damage(&self, id: PartitionId, what: &str) {
+        let lost = &mut self.plan.lock().lost;
+        lost.retain(|one| one.id != id);
+        lost.push(Lost { id, what: what.to_owned(), certainty: LossCertainty::InPart });
+    }
+
     /// From now on the store says that this log can't be looked at.
     pub fn hide(&self, id: PartitionId, what: &str) {
         let lost = &mut self.plan.lock().lost;

@@ -47,6 +47,7 @@ struct Act {
 const SET_ASIDE: &str = "set-aside";
 const BRING_BACK: &str = "bring-back";
 const MISSING: &str = "missing";
+const DAMAGED: &str = "damaged";
 const UNREADABLE: &str = "unreadable";
 
 impl Reconcile {
@@ -54,6 +55,9 @@ impl Reconcile {
         let mut acts = match self.folder.look().await? {
             Ok(seen) => {
                 self.check_metadata(&seen.inspection).await?;
+                for path in seen.inspection.foreign() {
+                    console::say(&format!("{path} is no part of any log; it is left alone"));
+                }
                 acts(&seen.look)
                 // Here the look ends, and with it the lock that keeps a start away.
             }
@@ -62,7 +66,8 @@ impl Reconcile {
                 return Err(Failure::new(Exit::Unsatisfied, "folder_damaged", message));
             }
         };
-        let is_undone = |act: &Act| ![MISSING, UNREADABLE].contains(&act.action) && !act.done;
+        let is_undone =
+            |act: &Act| ![MISSING, DAMAGED, UNREADABLE].contains(&act.action) && !act.done;
         if self.yes && acts.iter().any(is_undone) {
             acts = self.carry_out().await?;
         }
@@ -75,7 +80,7 @@ impl Reconcile {
         }
         let message = if acts.iter().any(is_undone) {
             "logs are not where they belong"
-        } else if acts.iter().any(|act| act.action == MISSING) {
+        } else if acts.iter().any(|act| [MISSING, DAMAGED].contains(&act.action)) {
             "partitions have lost data"
         } else {
             "partitions can't be read"
@@ -140,8 +145,9 @@ fn acts(look: &Look) -> Vec<Act> {
     let returned = comparison.returned.iter();
     let returned = returned.map(|id| act(*id, BRING_BACK, "its topic exists"));
     let missing = comparison.missing.iter().map(|one| act(one.id, MISSING, &one.what));
+    let damaged = comparison.damaged.iter().map(|one| act(one.id, DAMAGED, &one.what));
     let unreadable = comparison.unreadable.iter().map(|one| act(one.id, UNREADABLE, &one.what));
-    unknown.chain(returned).chain(missing).chain(unreadable).collect()
+    unknown.chain(returned).chain(missing).chain(damaged).chain(unreadable).collect()
 }
 
 fn table(acts: &[Act]) -> Table {

@@ -145,7 +145,8 @@ impl RepairLogs {
 /// Logs of topics that exist, in order.
 fn served(look: &Look) -> Vec<PartitionId> {
     let comparison = &look.comparison;
-    let hurt = comparison.missing.iter().chain(&comparison.unreadable).map(|one| one.id);
+    let hurt = comparison.missing.iter().chain(&comparison.damaged);
+    let hurt = hurt.chain(&comparison.unreadable).map(|one| one.id);
     let mut ids: Vec<_> = comparison.known.iter().copied().chain(hurt).collect();
     ids.sort_unstable();
     ids

@@ -87,7 +87,8 @@ impl Verify {
 
     fn check(Seen { inspection, look }: &Seen) -> (Vec<Row>, Sum) {
         let comparison = &look.comparison;
-        let missing = comparison.missing.iter().chain(&comparison.unreadable).map(|one| one.id);
+        let missing = comparison.missing.iter().chain(&comparison.damaged);
+        let missing = missing.chain(&comparison.unreadable).map(|one| one.id);
         let known = comparison.known.iter().chain(&comparison.pending).copied().chain(missing);
         let mut known: Vec<PartitionId> = known.collect();
         known.sort_unstable();
@@ -128,6 +129,13 @@ impl Verify {
         rows.extend(returned.map(|id| whole(DAMAGE, *id, in_quarantine)));
         let aside = comparison.quarantined.iter();
         rows.extend(aside.map(|id| whole(NOTE, *id, "in quarantine: no topic knows it")));
+        rows.extend(inspection.foreign().into_iter().map(|path| Row {
+            kind: NOTE,
+            partition: None,
+            file: path,
+            position: 0,
+            what: "no part of any log; it is left alone".to_owned(),
+        }));
         (rows, sum)
     }
 }

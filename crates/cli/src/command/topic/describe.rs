@@ -49,6 +49,8 @@ struct PartitionOffsets {
     partition: Partition,
     start: Option<i64>,
     end: Option<i64>,
+    /// Why there is none.
+    error: Option<String>,
 }
 
 impl Describe {
@@ -92,12 +94,14 @@ impl Describe {
         let mut partitions = Vec::new();
         for partition in topic.partitions.clone() {
             // A partition without a leader is worth its line all the same.
-            let start = client.offset(&topic.name, partition.index, OffsetAt::Earliest).await.ok();
-            let end = client.offset(&topic.name, partition.index, OffsetAt::Latest).await.ok();
+            let start = client.offset(&topic.name, partition.index, OffsetAt::Earliest).await;
+            let end = client.offset(&topic.name, partition.index, OffsetAt::Latest).await;
+            let error = start.as_ref().err().or(end.as_ref().err()).map(ToString::to_string);
             partitions.push(PartitionOffsets {
                 partition,
-                start: start.map(|found| found.offset),
-                end: end.map(|found| found.offset),
+                start: start.ok().map(|found| found.offset),
+                end: end.ok().map(|found| found.offset),
+                error,
             });
         }
         Ok(Described { topic, partitions, configs, retention_bytes })
@@ -126,7 +130,7 @@ fn text(described: &Described) -> String {
         ("HIGH-WATERMARK", Align::Right),
     ]);
     let number = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
-    for PartitionOffsets { partition, start, end } in &described.partitions {
+    for PartitionOffsets { partition, start, end, .. } in &described.partitions {
         table.row([
             partition.index.to_string(),
             partition.leader.to_string(),
@@ -137,7 +141,13 @@ fn text(described: &Described) -> String {
             number(*end),
         ]);
     }
-    text + &table.render()
+    text += &table.render();
+    for PartitionOffsets { partition, error, .. } in &described.partitions {
+        if let Some(error) = error {
+            text += &format!("  partition {} tells no offsets: {error}\n", partition.index);
+        }
+    }
+    text
 }
 
 fn ids(ids: &[i32]) -> String {
@@ -156,6 +166,7 @@ fn json(described: &Described) -> serde_json::Value {
             "in_sync_replicas": found.partition.in_sync,
             "log_start_offset": found.start,
             "high_watermark": found.end,
+            "error": found.error,
         })
     };
     let partitions: Vec<_> = described.partitions.iter().map(partition).collect();

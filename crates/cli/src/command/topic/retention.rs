@@ -220,6 +220,14 @@ fn summary(topic: &Value, simulated: &[String]) -> String {
             word(key)
         );
     }
+    for partition in topic["partitions"].as_array().map_or(&[][..], Vec::as_slice) {
+        if partition["oldest"]["reason"] == "withheld" {
+            text += &format!(
+                "\npartition {}: something of it is gone, and it is served to nobody; /v1/storage says what",
+                number(&partition["partition"]),
+            );
+        }
+    }
     if !simulated.is_empty() {
         let sum = |key: &str| {
             let partitions = topic["partitions"].as_array().map_or(&[][..], Vec::as_slice);

@@ -10,8 +10,8 @@ use strandline_model::Timestamp;
 use strandline_storage::BatchPiece;
 
 use super::fault::Moment;
-use super::{Fault, FileId, Meanwhile, Operation, State};
-use crate::disk::{DiskFile, read_exact_at};
+use super::{Fault, FileId, Meanwhile, Operation, State, identity_of};
+use crate::disk::{DiskFile, FileIdentity, read_exact_at};
 
 #[derive(Debug)]
 pub(super) struct TestFile {
@@ -54,6 +54,10 @@ impl DiskFile for TestFile {
 
     fn size(&self) -> io::Result<u64> {
         Ok(self.state.lock().files[&self.id].bytes.len() as u64)
+    }
+
+    fn identity(&self) -> io::Result<FileIdentity> {
+        Ok(identity_of(self.id))
     }
 
     fn modified(&self) -> io::Result<Timestamp> {

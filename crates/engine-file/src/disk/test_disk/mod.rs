@@ -25,7 +25,7 @@ use parking_lot::Mutex;
 use rustix::io::Errno;
 use strandline_model::{ByteCount, Timestamp};
 
-use super::{DirEntry, Disk, DiskFile, DiskLock, EntryKind, OpenMode};
+use super::{DirEntry, Disk, DiskFile, DiskLock, EntryKind, FileIdentity, FileLook, OpenMode};
 pub use fault::{Fault, Persisted};
 use fault::{Faults, Moment};
 use file::TestFile;
@@ -436,6 +436,20 @@ impl Disk for TestDisk {
         Ok(entries)
     }
 
+    fn look(&self, path: &Path) -> io::Result<FileLook> {
+        let state = self.state.lock();
+        match state.file_id(path) {
+            Ok(id) => Ok(FileLook {
+                identity: identity_of(id),
+                bytes: state.files[&id].bytes.len() as u64,
+            }),
+            Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
+                Err(io::ErrorKind::NotFound.into())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state.lock();
         state.require_dir(path)?;
@@ -457,6 +471,10 @@ impl Disk for TestDisk {
         state.locked = true;
         Ok(DiskLock::holding(Held(Arc::clone(&self.state))))
     }
+}
+
+fn identity_of(id: FileId) -> FileIdentity {
+    FileIdentity { volume: 0, number: id as u64 }
 }
 
 #[derive(Debug)]

@@ -107,6 +107,10 @@ impl LogStore for FaultyLogs {
         })
     }
 
+    fn foreign(&self) -> BoxFuture<'_, Result<Vec<String>, StorageError>> {
+        self.inner.foreign()
+    }
+
     fn verify(&self, id: PartitionId) -> BoxFuture<'_, Result<Vec<Finding>, StorageError>> {
         self.inner.verify(id)
     }
