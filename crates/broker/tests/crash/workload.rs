@@ -24,6 +24,8 @@ pub(crate) const GROUP: &str = "g";
 const GRACE_MS: i64 = 60_000;
 /// Keys of records: few, so that compaction has something to do.
 const KEYS: u32 = 4;
+/// How often a step is repeated that chance may leave without effect.
+const TRIES_MAX: usize = 50;
 /// The most partitions of a topic.
 const PARTITIONS_MAX: u32 = 3;
 
@@ -103,12 +105,22 @@ impl Workload {
         self.produce(life).await;
         self.trim(life).await;
         self.commit(life).await;
-        for _ in 0..8 {
-            self.produce(life).await;
+        for _ in 0..TRIES_MAX {
+            for _ in 0..8 {
+                self.produce(life).await;
+            }
+            self.compact(life).await;
+            if self.promises.compacted > 0 {
+                break;
+            }
         }
-        self.compact(life).await;
         self.estrange_and_return(life).await;
-        self.fail(life).await;
+        for _ in 0..TRIES_MAX {
+            self.fail(life).await;
+            if self.promises.failed > 0 {
+                break;
+            }
+        }
         self.delete(life).await;
         self.undelete(life).await;
         self.restart(true).await;
