@@ -5,7 +5,7 @@ mod tests;
 mod unreadable;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -93,12 +93,16 @@ struct Resolved {
     unreadable: BTreeMap<DynamicLayer, Unreadable>,
     /// How many changes there were before.
     generation: u64,
+    /// The settings of topics that have none of their own, once somebody asked.
+    plain_topic: OnceLock<Arc<TopicSettings>>,
 }
 
 impl SettingsSource {
     pub(crate) fn new(layers: BrokerLayers, broker: BrokerConfig, engines: Vec<String>) -> Self {
         let unreadable = BTreeMap::new();
-        let resolved = Resolved { layers, broker: Arc::new(broker), unreadable, generation: 0 };
+        let broker = Arc::new(broker);
+        let plain_topic = OnceLock::new();
+        let resolved = Resolved { layers, broker, unreadable, generation: 0, plain_topic };
         let changes = watch::Sender::new(resolved.generation);
         Self { now: ArcSwap::from_pointee(resolved), changes, engines }
     }
@@ -156,7 +160,9 @@ impl SettingsSource {
         let mut all = self.now.load().unreadable.clone();
         all.insert(layer, unreadable);
         let broker = Arc::new(broker);
-        self.now.store(Arc::new(Resolved { layers, broker, unreadable: all, generation }));
+        let plain_topic = OnceLock::new();
+        let resolved = Resolved { layers, broker, unreadable: all, generation, plain_topic };
+        self.now.store(Arc::new(resolved));
         self.changes.send_replace(generation);
     }
 
@@ -187,6 +193,15 @@ impl SettingsSource {
     pub(crate) fn broker_value(&self, name: &str) -> Option<String> {
         let (value, _) = self.now.load().layers.value(broker_key(name)?)?;
         Some(value.to_string())
+    }
+
+    /// As [`topic`](Self::topic), shared by all topics that keep nothing of their own: most of them.
+    pub(crate) fn shared_topic(&self, overrides: BTreeMap<String, String>) -> Arc<TopicSettings> {
+        if !overrides.is_empty() {
+            return Arc::new(self.topic(overrides));
+        }
+        let now = self.now.load();
+        Arc::clone(now.plain_topic.get_or_init(|| Arc::new(self.topic(overrides))))
     }
 
     /// The settings of a topic that keeps `overrides`.

@@ -48,7 +48,7 @@ impl Registry {
             if configs == old.configs {
                 // An earlier change may have been kept though its commit was answered with an error.
                 if topic.settings().overrides != configs {
-                    topic.configure(self.settings.topic(configs));
+                    topic.configure(self.settings.shared_topic(configs));
                 }
                 return Ok(());
             }
@@ -59,7 +59,7 @@ impl Registry {
                 .put(Table::Topics, key, new.encode());
             match self.meta.commit(batch).await {
                 Ok(()) => {
-                    topic.configure(self.settings.topic(new.configs));
+                    topic.configure(self.settings.shared_topic(new.configs));
                     tracing::info!(topic = %topic.name(), "topic configured");
                     return Ok(());
                 }

@@ -130,7 +130,7 @@ impl Registry {
         if image.by_name.contains_key(name) {
             return Err(CreateError::Exists(name.clone()));
         }
-        match image.names_by_collision_key.get(&name.collision_key()) {
+        match image.colliding(name) {
             Some(other) => Err(CreateError::Collides { name: name.clone(), other: other.clone() }),
             None => Ok(()),
         }

@@ -51,13 +51,13 @@ impl Topic {
         name: TopicName,
         engine: String,
         partition_count: u32,
-        settings: TopicSettings,
+        settings: Arc<TopicSettings>,
     ) -> Self {
         let topic = Self {
             id,
             name,
             engine,
-            settings: Arc::new(ArcSwap::from_pointee(settings)),
+            settings: Arc::new(ArcSwap::new(settings)),
             partitions: RwLock::default(),
             metrics: Arc::default(),
         };
@@ -87,8 +87,8 @@ impl Topic {
     }
 
     /// Puts other settings in effect, in open logs too. Changes come one at a time.
-    pub(crate) fn configure(&self, settings: TopicSettings) {
-        self.settings.store(Arc::new(settings));
+    pub(crate) fn configure(&self, settings: Arc<TopicSettings>) {
+        self.settings.store(settings);
         self.configure_logs();
     }
 
@@ -99,7 +99,7 @@ impl Topic {
             if settings.generation == source.generation() {
                 Arc::clone(settings)
             } else {
-                Arc::new(source.topic(settings.overrides.clone()))
+                source.shared_topic(settings.overrides.clone())
             }
         });
         if !Arc::ptr_eq(&before, &self.settings()) {

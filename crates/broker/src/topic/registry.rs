@@ -34,7 +34,8 @@ pub(crate) struct Registry {
 pub(super) struct Image {
     by_id: HashMap<TopicId, Arc<Topic>>,
     pub(super) by_name: HashMap<TopicName, Arc<Topic>>,
-    pub(super) names_by_collision_key: HashMap<String, TopicName>,
+    /// Names with a dot, by what they may not be confused with.
+    names_by_collision_key: HashMap<String, TopicName>,
 }
 
 /// Why the topics could not be read at start.
@@ -116,9 +117,20 @@ impl Registry {
 }
 
 impl Image {
+    /// A topic whose name differs from this one in `.` and `_` only.
+    pub(super) fn colliding(&self, name: &TopicName) -> Option<&TopicName> {
+        let key = name.collision_key();
+        let dotted = self.names_by_collision_key.get(&key);
+        dotted.or_else(|| self.by_name.get_key_value(key.as_str()).map(|(plain, _)| plain))
+    }
+
     fn insert(&mut self, topic: Arc<Topic>) {
         let name = topic.name().clone();
-        self.names_by_collision_key.insert(name.collision_key(), name.clone());
+        // Of most names it is the name itself.
+        let key = name.collision_key();
+        if key != name.as_str() {
+            self.names_by_collision_key.insert(key, name.clone());
+        }
         self.by_name.insert(name, Arc::clone(&topic));
         self.by_id.insert(topic.id(), topic);
     }
@@ -127,7 +139,7 @@ impl Image {
 impl TopicRow {
     /// The topic that this row describes.
     pub(super) fn into_topic(self, id: TopicId, settings: &SettingsSource) -> Topic {
-        let resolved = settings.topic(self.configs);
+        let resolved = settings.shared_topic(self.configs);
         Topic::new(id, self.name, self.engine, self.partition_count, resolved)
     }
 }

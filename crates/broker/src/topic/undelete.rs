@@ -94,7 +94,7 @@ impl Registry {
         if image.by_name.contains_key(name) {
             return Err(UndeleteError::Taken(name.clone()));
         }
-        match image.names_by_collision_key.get(&name.collision_key()) {
+        match image.colliding(name) {
             Some(other) => {
                 Err(UndeleteError::Collides { name: name.clone(), other: other.clone() })
             }
