@@ -298,7 +298,7 @@ impl SegmentLog {
         }
         let file = self.store.files.create(segment.key(FileKind::Log))?;
         self.store.files.note_names_changed(partition_dir(self.id));
-        if self.replayed_from.is_none() && file.size()? > 0 {
+        if self.replay.is_none() && file.size()? > 0 {
             file.set_len(0)?;
         }
         Ok(())

@@ -19,6 +19,9 @@ use crate::disk::{Disk, DiskFile, OpenMode};
 /// Files looked at to find one to close. Reached: the bound is exceeded until files are given back.
 const EVICTION_TRIES_MAX: usize = 32;
 
+/// Entries of open files for which room is kept though there are fewer.
+const ROOM_KEPT: usize = 256;
+
 #[derive(Debug)]
 pub(super) struct Files {
     disk: Arc<dyn Disk>,
@@ -177,6 +180,21 @@ impl Files {
         drop((unsynced, open));
     }
 
+    /// Closes the file, unless it is unsynced, in use or has readers.
+    pub(super) fn close_unused(&self, key: FileKey) {
+        let mut state = self.state.lock();
+        if state.open.get(&key).is_none_or(Open::is_used) {
+            return;
+        }
+        let open = state.open.remove(&key);
+        if let Some(open) = &open {
+            state.by_use.remove(&open.last_use);
+        }
+        state.give_up_room();
+        drop(state);
+        drop(open);
+    }
+
     /// Notes that bytes of `range` were written. Called after the write and before the write counts.
     ///
     /// Nobody needs what was written to a file that has lost its name.
@@ -234,6 +252,13 @@ impl State {
         let replaced = self.open.insert(key, Open { file, last_use: self.uses });
         if let Some(replaced) = replaced {
             self.by_use.remove(&replaced.last_use);
+        }
+    }
+
+    /// After many files were closed: the room of their entries.
+    fn give_up_room(&mut self) {
+        if self.open.capacity() > ROOM_KEPT.max(4 * self.open.len()) {
+            self.open.shrink_to(ROOM_KEPT.max(2 * self.open.len()));
         }
     }
 

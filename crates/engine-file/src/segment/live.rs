@@ -154,6 +154,15 @@ impl Segment {
         }
     }
 
+    /// Whether an index in memory has so many entries that are in no file, or ended.
+    pub(super) fn has_index_to_save(&self, entries_min: usize) -> bool {
+        let live = self.live.lock();
+        live.index.as_ref().is_some_and(|index| {
+            live.state == ChunkState::Sealed
+                || index.offsets.len() >= live.saved.offsets + entries_min
+        })
+    }
+
     fn load_index(&self, store: &SegmentStore, interval: u64) -> Result<(), WalkError> {
         let facts = {
             let live = self.live.lock();

@@ -11,6 +11,7 @@ use super::SegmentFacts;
 use super::append::{Cursor, Growing};
 use super::find::Search;
 use super::live::Segment;
+use super::name::{FileKind, SegmentName};
 use super::store::SegmentStore;
 
 /// The log of one partition. Shared by one writer and any number of readers.
@@ -21,12 +22,23 @@ use super::store::SegmentStore;
 pub(crate) struct SegmentLog {
     pub(super) store: Arc<SegmentStore>,
     pub(super) id: PartitionId,
-    /// While a journal is replayed: the first segment that may hold more than is known of it.
-    pub(super) replayed_from: Option<Offset>,
+    /// While a journal is replayed.
+    pub(super) replay: Option<ReplayOfLog>,
     /// Held for the whole of a write, and by nobody but writers.
     pub(super) writer: Mutex<Growing>,
     /// Never held during I/O.
     pub(super) state: Mutex<State>,
+}
+
+/// What a log is known to hold that its facts do not tell, while a journal is replayed that may.
+#[derive(Debug)]
+pub(super) struct ReplayOfLog {
+    /// The first segment that may hold more than is known of it.
+    pub(super) from: Offset,
+    /// Segments that were found beyond the facts.
+    pub(super) beyond: Vec<SegmentName>,
+    /// Files of rescued batches were found.
+    pub(super) has_rescues: bool,
 }
 
 #[derive(Debug)]
@@ -82,6 +94,12 @@ impl SegmentLog {
         }
     }
 
+    /// Whether [`save_index`](Self::save_index) would write something.
+    pub(crate) fn has_index_to_save(&self) -> bool {
+        let last = self.state.lock().segments.back().map(Arc::clone);
+        last.is_some_and(|last| last.has_index_to_save(self.store.options.index_save_entries))
+    }
+
     pub(super) fn segments(&self) -> Vec<Arc<Segment>> {
         self.state.lock().segments.iter().map(Arc::clone).collect()
     }
@@ -89,6 +107,19 @@ impl SegmentLog {
     pub(super) fn search(&self) -> Search<'_> {
         let interval = self.state.lock().settings.index_interval_bytes.get();
         Search { store: &self.store, interval }
+    }
+}
+
+/// Nobody writes or reads the log any more: its files need not be open. Those that are unsynced, or in
+/// the hands of a reader, stay.
+impl Drop for SegmentLog {
+    fn drop(&mut self) {
+        let state = self.state.get_mut();
+        for segment in state.segments.iter().chain(&state.dropped) {
+            for kind in FileKind::ALL {
+                self.store.files.close_unused(segment.key(kind));
+            }
+        }
     }
 }
 

@@ -12,8 +12,8 @@ use strandline_storage::{ChunkState, ErrorKind, LogSettings, StorageError};
 
 use super::append::Cursor;
 use super::live::Segment;
-use super::log::{SegmentLog, State};
-use super::name::{FileKey, FileKind, SegmentName, parse_file, partition_dir};
+use super::log::{ReplayOfLog, SegmentLog, State};
+use super::name::{FileKey, FileKind, SegmentName, is_rescue, parse_file, partition_dir};
 use super::store::SegmentStore;
 use super::{Placement, SegmentFacts};
 use crate::disk::{DirEntry, OpenMode, read_exact_at};
@@ -101,12 +101,14 @@ impl SegmentLog {
         beyond: Beyond,
     ) -> Result<Self, StorageError> {
         check_facts(id, &facts, end)?;
-        store.remove_copies(id)?;
-        if beyond == Beyond::Cut {
+        let entries = store.entries_of(id)?;
+        store.remove_copies(id, &entries)?;
+        let has_rescues = entries.iter().any(|entry| is_rescue(&entry.name));
+        if has_rescues && beyond == Beyond::Cut {
             // A log with damage is not opened: a repair has put them where they belong.
             store.remove_rescues(id, &mut u64::MAX.clone())?;
         }
-        let found = store.files_of(id)?;
+        let found = keys_of(id, &entries);
         let generation = found.iter().map(|key| key.segment.generation).max().unwrap_or(0);
         store.generations.fetch_max(generation.saturating_add(1), Ordering::Relaxed);
         if !found.is_empty() {
@@ -119,10 +121,10 @@ impl SegmentLog {
         if let Some(missing) = known.difference(&found_logs).next() {
             return Err(StorageError::new(ErrorKind::Corrupt, missing_segment(id, *missing)));
         }
-        let mut dropped = VecDeque::new();
+        let (mut dropped, mut kept_beyond) = (VecDeque::new(), Vec::new());
         for key in found {
             match verdict(&known, &found_logs, end, key.segment, key.kind) {
-                Verdict::Remove if beyond == Beyond::Keep => {}
+                Verdict::Remove if beyond == Beyond::Keep => kept_beyond.push(key.segment),
                 Verdict::Remove | Verdict::RemoveOrphan => {
                     store.remove_now(key).map_err(|error| open_failed(key, error))?;
                 }
@@ -136,22 +138,32 @@ impl SegmentLog {
         if let Some(last) = facts.last() {
             store.cut(FileKey::new(id, last.name(), FileKind::Log), last.bytes, beyond)?;
         }
-        let replayed_from =
-            (beyond == Beyond::Keep).then(|| facts.last().map_or(end, |last| last.base_offset));
-        let log = Self::assembled(store, id, facts, dropped, end, settings);
-        Ok(Self { replayed_from, ..log })
+        let replay = (beyond == Beyond::Keep).then(|| {
+            let from = facts.last().map_or(end, |last| last.base_offset);
+            ReplayOfLog { from, beyond: kept_beyond, has_rescues }
+        });
+        let mut log = Self::assembled(store, id, facts, dropped, end, settings);
+        log.replay = replay;
+        Ok(log)
     }
 
     /// Cuts and removes what is there beyond what the replay named. What it named is known then, and
     /// durable after the next sync.
     pub(crate) fn end_replay(&self) -> Result<Vec<SegmentFacts>, StorageError> {
-        let (facts, settings) = (self.facts(), self.state.lock().settings.clone());
-        let replayed = facts.iter().filter(|facts| Some(facts.base_offset) >= self.replayed_from);
-        for facts in replayed {
+        let facts = self.facts();
+        let Some(ReplayOfLog { from, beyond, has_rescues }) = &self.replay else {
+            return Ok(facts);
+        };
+        for facts in facts.iter().filter(|facts| facts.base_offset >= *from) {
             let key = FileKey::new(self.id, facts.name(), FileKind::Log);
             self.store.cut(key, facts.bytes, Beyond::Cut)?;
         }
-        self.store.open(self.id, facts.clone(), self.written_end(), settings)?;
+        let is_named = |name: &SegmentName| facts.iter().any(|facts| facts.name() == *name);
+        // Mostly the replay named all that was found, and there is nothing to look for.
+        if *has_rescues || !beyond.iter().all(is_named) {
+            let settings = self.state.lock().settings.clone();
+            self.store.open(self.id, facts.clone(), self.written_end(), settings)?;
+        }
         Ok(facts)
     }
 
@@ -182,7 +194,7 @@ impl SegmentLog {
             is_failed: false,
         };
         let (writer, state) = (Mutex::default(), Mutex::new(state));
-        Self { store, id, replayed_from: None, writer, state }
+        Self { store, id, replay: None, writer, state }
     }
 }
 
@@ -216,15 +228,18 @@ fn check_facts(id: PartitionId, facts: &[SegmentFacts], end: Offset) -> Result<(
     Err(StorageError::new(ErrorKind::Corrupt, message))
 }
 
+/// The segments and indexes among the names in a partition's folder, in order.
+fn keys_of(id: PartitionId, entries: &[DirEntry]) -> Vec<FileKey> {
+    let ours = entries.iter().filter_map(|entry| parse_file(&entry.name));
+    let mut keys: Vec<_> = ours.map(|(segment, kind)| FileKey::new(id, segment, kind)).collect();
+    keys.sort_unstable();
+    keys
+}
+
 impl SegmentStore {
     /// The segments and indexes in a partition's folder, in order.
     pub(super) fn files_of(&self, id: PartitionId) -> Result<Vec<FileKey>, StorageError> {
-        let entries = self.entries_of(id)?;
-        let ours = entries.iter().filter_map(|entry| parse_file(&entry.name));
-        let mut keys: Vec<_> =
-            ours.map(|(segment, kind)| FileKey::new(id, segment, kind)).collect();
-        keys.sort_unstable();
-        Ok(keys)
+        Ok(keys_of(id, &self.entries_of(id)?))
     }
 
     /// Everything in a partition's folder; nothing when there is none.

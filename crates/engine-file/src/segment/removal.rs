@@ -147,7 +147,7 @@ impl SegmentStore {
         for key in self.files_of(id)? {
             self.remove_file(key).map_err(|error| remove_failed(key, error))?;
         }
-        self.remove_copies(id)?;
+        self.remove_copies(id, &self.entries_of(id)?)?;
         self.remove_dirs(id)?;
         Ok(Removal::Done)
     }
@@ -182,7 +182,7 @@ impl SegmentStore {
         for key in leftovers.orphans {
             self.remove_file(key).map_err(|error| remove_failed(key, error))?;
         }
-        self.remove_copies(id)?;
+        self.remove_copies(id, &self.entries_of(id)?)?;
         match failed {
             Some(error) => Err(error),
             None if left == 0 => Ok(Removal::Done),

@@ -16,7 +16,7 @@ use super::SegmentFacts;
 use super::name::{FileKey, FileKind, copy_path, is_copy, partition_dir};
 use super::store::SegmentStore;
 use super::verify::{Totals, check_batches};
-use crate::disk::{DiskFile, OpenMode};
+use crate::disk::{DirEntry, DiskFile, OpenMode};
 
 fn refused(key: FileKey, fault: &str) -> StorageError {
     let file = key.path();
@@ -122,9 +122,12 @@ impl SegmentStore {
         Ok(fault.or(stale).or(short))
     }
 
-    /// Removes copies that a crash, or a failure, left behind.
-    pub(super) fn remove_copies(&self, id: PartitionId) -> Result<(), StorageError> {
-        let entries = self.entries_of(id)?;
+    /// Removes copies that a crash, or a failure, left behind, of what a partition's folder holds.
+    pub(super) fn remove_copies(
+        &self,
+        id: PartitionId,
+        entries: &[DirEntry],
+    ) -> Result<(), StorageError> {
         for entry in entries.iter().filter(|entry| is_copy(&entry.name)) {
             let path = partition_dir(id).join(&entry.name);
             let _alone = self.replacing.lock();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -13,7 +13,7 @@ use strandline_storage::{LogSettings, StorageError};
 use super::files::Files;
 use super::name::{FileKey, LOGS, QUARANTINE, parse_partition, partition_dir, topic_dir};
 use super::recover::Beyond;
-use super::sync::{CacheWindow, SyncWork};
+use super::sync::{CacheWindow, SyncWork, by_threads};
 use super::{SegmentFacts, SegmentLog};
 use crate::disk::{Disk, DiskFile, EntryKind, OpenMode};
 
@@ -187,17 +187,27 @@ impl SegmentStore {
         synced
     }
 
-    /// As [`sync_folder`](Self::sync_folder), while others sync other folders.
-    pub(super) fn sync_folder_beside_others(&self, folder: &Path) -> io::Result<()> {
-        if let Some(kind) = *self.folders.lock() {
-            return Err(io::Error::new(kind, "an earlier sync of a folder failed"));
-        }
-        let synced = self.disk.sync_dir(folder);
-        if let Err(error) = &synced
-            && error.kind() != io::ErrorKind::NotFound
-        {
-            *self.folders.lock() = Some(error.kind());
-        }
+    /// The same for each of a list, by several threads; `synced_one` is called after each. Others who sync a
+    /// folder wait until all are done.
+    pub(super) fn sync_folders(
+        &self,
+        folders: Vec<PathBuf>,
+        threads: usize,
+        synced_one: impl Fn() + Sync,
+    ) -> Vec<(PathBuf, io::Result<()>)> {
+        let mut failed = self.folders.lock();
+        let before = *failed;
+        let synced = by_threads(folders, threads, |folder| {
+            let result = match before {
+                Some(kind) => Err(io::Error::new(kind, "an earlier sync of a folder failed")),
+                None => self.disk.sync_dir(folder),
+            };
+            synced_one();
+            result
+        });
+        let failures = synced.iter().filter_map(|(_, result)| result.as_ref().err());
+        let first = failures.map(io::Error::kind).find(|kind| *kind != io::ErrorKind::NotFound);
+        *failed = before.or(first);
         synced
     }
 
