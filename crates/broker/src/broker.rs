@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -28,10 +27,11 @@ use crate::error_code;
 use crate::features::Features;
 use crate::group::feed::{self, OffsetsFeed, Untold};
 use crate::group::{FEED_COORDINATOR, GroupCoordinator};
+use crate::idle::IdleCloser;
 use crate::loggers::{LoggerLevels, Loggers};
 use crate::metrics::Metrics;
 use crate::partition::Partition;
-use crate::partitions::{Partitions, open_partitions};
+use crate::partitions::{self, Partitions, open_partitions};
 use crate::producer_ids::ProducerIds;
 use crate::purger::{Purger, PurgerParts};
 use crate::reconciler::{Reconciler, ReconcilerParts};
@@ -195,22 +195,10 @@ impl Broker {
         tasks::spawn(&self.runtime, "reconcile storage", reconciler.run(self.stop.clone()));
         let compactor = Arc::clone(&self.compactor);
         tasks::spawn(&self.runtime, "compact logs", compactor.run(self.stop.clone()));
-        let broker = Arc::clone(self);
-        let interval = self.settings.broker().producer_id_expiration_check_interval_ms;
-        let interval = Duration::from_millis(interval);
-        tasks::spawn(&self.runtime, "forget silent producers", async move {
-            while !broker.stop.is_cancelled() {
-                tokio::select! {
-                    () = broker.environment.sleep(interval) => {}
-                    () = broker.stop.cancelled() => return,
-                }
-                let now = broker.environment.now();
-                let expiration_ms = broker.settings.broker().producer_id_expiration_ms;
-                for partition in open_partitions(&broker.registry) {
-                    partition.expire_producers(now, expiration_ms);
-                }
-            }
-        });
+        let closer = IdleCloser::new(Arc::clone(&self.cleaner));
+        tasks::spawn(&self.runtime, "close idle partitions", closer.run(self.stop.clone()));
+        let silent = partitions::forget_silent_producers(Arc::clone(self), self.stop.clone());
+        tasks::spawn(&self.runtime, "forget silent producers", silent);
     }
 
     /// Ends what waits: long polls are answered with what there is, background tasks stop. Requests

@@ -26,6 +26,7 @@ mod error_code;
 mod features;
 mod fetch;
 mod group;
+mod idle;
 mod loggers;
 mod lookup;
 mod metrics;

@@ -1,11 +1,14 @@
 //! Opening partitions on demand, and looking after those that are open.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use strandline_model::Offset;
 use strandline_storage::{ErrorKind, LogStore, StorageError};
 use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 
+use crate::Broker;
 use crate::engines::Engines;
 use crate::environment::Environment;
 use crate::fetch::ReadFailures;
@@ -38,6 +41,7 @@ impl Partitions {
         topic: &Topic,
         slot: &Arc<PartitionSlot>,
     ) -> Result<Arc<Partition>, SlotError> {
+        slot.note_use();
         match slot.opened() {
             Some(partition) => Ok(partition),
             None => slot.open(&self.open_context(topic)?).await,
@@ -108,4 +112,21 @@ impl Partitions {
 /// Every open partition of every topic.
 pub(crate) fn open_partitions(registry: &Registry) -> impl Iterator<Item = Arc<Partition>> {
     registry.all().into_iter().flat_map(|topic| topic.partitions()).filter_map(|slot| slot.opened())
+}
+
+/// Every so often forgets producers that have been silent for too long, until `stop`.
+pub(crate) async fn forget_silent_producers(broker: Arc<Broker>, stop: CancellationToken) {
+    let interval = broker.config().producer_id_expiration_check_interval_ms;
+    let interval = Duration::from_millis(interval);
+    loop {
+        tokio::select! {
+            () = broker.environment().sleep(interval) => {}
+            () = stop.cancelled() => return,
+        }
+        let now = broker.environment().now();
+        let expiration_ms = broker.config().producer_id_expiration_ms;
+        for partition in open_partitions(broker.registry()) {
+            partition.expire_producers(now, expiration_ms);
+        }
+    }
 }

@@ -23,15 +23,17 @@ pub struct TopicStatus {
     pub partition_count: u32,
     /// What was counted of it since the broker started.
     pub metrics: Arc<TopicMetrics>,
-    /// Those of its partitions that are open: the others were not used since the start.
-    pub open_partitions: Vec<PartitionStatus>,
+    /// Those of its partitions that store something, or did, or are open.
+    pub partitions: Vec<PartitionStatus>,
 }
 
-/// An open partition at one moment.
+/// A partition at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct PartitionStatus {
     /// Which one.
     pub index: PartitionIndex,
+    /// Whether its log is open: it was used a moment ago.
+    pub is_open: bool,
     /// Its first readable offset.
     pub log_start_offset: Offset,
     /// The offset after its last record.
@@ -77,17 +79,17 @@ impl Broker {
             id: topic.id(),
             partition_count: topic.partition_count(),
             metrics: topic.metrics_handle(),
-            open_partitions: self.open_partitions(&topic),
+            partitions: self.partitions_of(&topic),
         });
         topics.collect()
     }
 
-    fn open_partitions(&self, topic: &Topic) -> Vec<PartitionStatus> {
+    fn partitions_of(&self, topic: &Topic) -> Vec<PartitionStatus> {
         let policy = topic.settings().retention;
-        let slots = topic.partitions().into_iter().filter(|slot| slot.opened().is_some());
-        let statuses = slots.filter_map(|slot| {
+        let statuses = topic.partitions().into_iter().filter_map(|slot| {
+            let is_open = slot.opened().is_some();
             let remains = self.cleaner().remains(topic, &slot, &policy)?;
-            Some(partition_status(slot.id().index, &remains))
+            Some(partition_status(slot.id().index, is_open, &remains))
         });
         statuses.collect()
     }
@@ -113,10 +115,11 @@ impl Broker {
     }
 }
 
-fn partition_status(index: PartitionIndex, remains: &Remains) -> PartitionStatus {
+fn partition_status(index: PartitionIndex, is_open: bool, remains: &Remains) -> PartitionStatus {
     let bounds = remains.bounds;
     PartitionStatus {
         index,
+        is_open,
         log_start_offset: bounds.log_start,
         log_end_offset: bounds.written_end,
         high_watermark: bounds.durable_end,

@@ -155,6 +155,8 @@ pub struct RemovedStats {
 pub struct PartitionStats {
     /// Which one.
     pub partition: PartitionIndex,
+    /// Whether its log is open: it was used a moment ago.
+    pub is_open: bool,
     /// The first offset that may be read.
     pub log_start: Offset,
     /// The first offset that is not assigned yet.

@@ -53,8 +53,9 @@ pub(crate) struct CommitSide {
     pub(crate) active: Option<SegmentFacts>,
     /// Published facts of segments that differ from the rows, oldest first.
     pub(crate) changed: Vec<SegmentFacts>,
-    /// The commit thread remembers that there are such.
-    pub(crate) dirty: bool,
+    /// The place in which the commit thread remembers that something was published since the last
+    /// checkpoint; `None` while nothing was.
+    pub(crate) dirty: Option<u64>,
     /// An append failed: what follows it fails too.
     pub(crate) broken: Option<StorageError>,
 }
@@ -81,7 +82,7 @@ impl LiveLog {
             epoch_row: opening.epoch_row,
             active: opening.active,
             changed: Vec::new(),
-            dirty: false,
+            dirty: None,
             broken: None,
         };
         Self {
@@ -176,6 +177,11 @@ impl LiveLog {
     /// The opener let go of its handle.
     pub(crate) fn let_go(&self) {
         self.is_held.store(false, Ordering::Release);
+    }
+
+    /// Whether the commit thread keeps the log until the next checkpoint.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.commit.lock().dirty.is_some()
     }
 
     pub(crate) fn is_held(&self) -> bool {

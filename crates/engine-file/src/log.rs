@@ -258,6 +258,10 @@ impl CommitLog for FileLog {
 impl Drop for FileLog {
     fn drop(&mut self) {
         self.live.let_go();
+        if self.live.is_dirty() {
+            // A queue that takes nothing any more is about to forget everything.
+            drop(self.shared.queue.push(Item::Release(Arc::clone(&self.live))));
+        }
     }
 }
 

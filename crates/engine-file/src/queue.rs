@@ -36,6 +36,8 @@ pub(crate) enum Item {
         error: Option<StorageError>,
         done: Completion,
     },
+    /// Brings what is known of a log into the rows, whose handle its opener let go of, and forgets it.
+    Release(Arc<LiveLog>),
     /// Everything queued before is done.
     Barrier(Completion),
 }
@@ -420,7 +422,7 @@ impl Item {
         match self {
             Self::Append(PendingAppend { log, .. }) | Self::Roll { log, .. } => Some(log),
             Self::Change(change) => change.log.as_ref(),
-            Self::Retire { .. } | Self::Barrier(_) => None,
+            Self::Retire { .. } | Self::Release(_) | Self::Barrier(_) => None,
         }
     }
 
@@ -429,7 +431,7 @@ impl Item {
         match self {
             Self::Append(append) => append.batches.size().get() + APPEND_OVERHEAD_BYTES,
             Self::Change(change) => change.changes.iter().map(|row| row.size() as u64).sum(),
-            Self::Roll { .. } | Self::Retire { .. } | Self::Barrier(_) => 0,
+            Self::Roll { .. } | Self::Retire { .. } | Self::Release(_) | Self::Barrier(_) => 0,
         }
     }
 }

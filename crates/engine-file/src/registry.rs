@@ -1,6 +1,6 @@
 //! Which logs were opened in this run, by whom, and in which epoch.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -33,21 +33,23 @@ pub(crate) struct Earlier {
 /// Where the epochs of a log began that were claimed in this run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Epochs {
-    starts: VecDeque<(LeaderEpoch, Offset)>,
+    /// Oldest first. Mostly one: its room is for as many as there are.
+    starts: Vec<(LeaderEpoch, Offset)>,
     /// Some are forgotten.
     is_cut: bool,
 }
 
 impl Epochs {
     fn begin(&mut self, epoch: LeaderEpoch, at: Offset) {
-        if self.starts.back().is_some_and(|last| last.0 == epoch) {
+        if self.starts.last().is_some_and(|last| last.0 == epoch) {
             return;
         }
         if self.starts.len() == EPOCHS_MAX {
-            self.starts.pop_front();
+            self.starts.remove(0);
             self.is_cut = true;
         }
-        self.starts.push_back((epoch, at));
+        self.starts.reserve_exact(1);
+        self.starts.push((epoch, at));
     }
 
     /// Whether a batch can be the one that was last written where it stands: what an earlier life of

@@ -84,6 +84,10 @@ pub trait LogStore: Debug + Send + Sync {
 }
 
 /// The commit log of one partition. One opener at a time writes; anybody who holds it reads.
+///
+/// Whoever needs it no more lets go of it. What was submitted goes on, the listener hears of no death,
+/// and the next [`open`](LogStore::open) finds everything; until then [`stored`](LogStore::stored)
+/// tells of it. An engine keeps little more than what is stored then.
 pub trait CommitLog: Debug + Send + Sync {
     /// Where the log begins and ends. Cheap.
     fn bounds(&self) -> LogBounds;

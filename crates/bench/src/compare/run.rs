@@ -328,6 +328,9 @@ fn estate(
     let created = estate(running).create()?;
     if written {
         estate(running).write()?;
+        if side.contender == Contender::Strandline {
+            estate(running).let_rest()?;
+        }
     }
     let metadata = estate(running).metadata()?;
     let mut sample = account(running, 0, || {

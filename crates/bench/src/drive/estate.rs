@@ -20,13 +20,18 @@ const PARTITIONS_PER_PRODUCE: usize = 1_000;
 const VALUE_BYTES: usize = 100;
 /// Times that a question is asked; the median counts.
 const ASKS: usize = 9;
-/// How the wire names a topic among the things that have settings.
+/// How the wire names a topic, and a broker, among the things that have settings.
 const TOPIC: i8 = 2;
+const BROKER: i8 = 4;
 const SET: i8 = 0;
 /// Kafka takes records of a new partition when its files are on disk, a while after it was made: with
 /// thousands of them, minutes on a slow disk.
 const MAKING_PATIENCE: Duration = Duration::from_mins(10);
 const MAKING_POLL: Duration = Duration::from_secs(1);
+/// After so long without use a log is closed, for this run; the default takes longer.
+const IDLE: Duration = Duration::from_secs(2);
+/// Turns of that time after which everything is closed.
+const IDLE_TURNS: u32 = 3;
 
 /// Topics and their partitions.
 #[derive(Clone, Copy, Debug)]
@@ -93,6 +98,21 @@ impl Estate {
                 std::thread::sleep(MAKING_POLL);
             }
         }
+        Ok(())
+    }
+
+    /// Waits until what was written is idle: until the logs that nobody uses are closed.
+    pub fn let_rest(&self) -> anyhow::Result<()> {
+        let mut stream = connect(self.broker)?;
+        let mut frame = Vec::new();
+        stream.write_all(&request(Api::IncrementalAlterConfigs, 0, 1, |w| {
+            w.length(false, 1).i8(BROKER).string(false, "").length(false, 1);
+            w.string(false, "log.idle.close.ms").i8(SET);
+            w.string(false, &IDLE.as_millis().to_string()).i8(0);
+        }))?;
+        read_frame(&stream, &mut frame).context("read the answer about the broker's setting")?;
+        ensure!(altered(&frame) == Some(1), "the broker's setting was refused");
+        std::thread::sleep(IDLE * IDLE_TURNS);
         Ok(())
     }
 

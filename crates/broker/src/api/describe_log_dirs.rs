@@ -72,8 +72,14 @@ async fn describe(
         if asked.is_some_and(|asked| !asked.contains(&index)) {
             continue;
         }
-        let Ok(partition) = broker.partitions().open(topic, &slot).await else { continue };
-        let size: ByteCount = partition.log().chunks().iter().map(|chunk| chunk.bytes).sum();
+        let chunks = if let Some(stored) = broker.cleaner().stored(topic, &slot) {
+            stored.chunks
+        } else {
+            // Nothing is stored, or it can't be opened: that tells.
+            let Ok(partition) = broker.partitions().open(topic, &slot).await else { continue };
+            partition.log().chunks()
+        };
+        let size: ByteCount = chunks.iter().map(|chunk| chunk.bytes).sum();
         described.push(DescribeLogDirsPartition {
             partition_index: index,
             partition_size: to_wire(size),

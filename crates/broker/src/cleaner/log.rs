@@ -51,7 +51,7 @@ impl Cleaner {
     }
 
     /// What is stored of a partition, open or not.
-    pub(super) fn stored(&self, topic: &Topic, slot: &PartitionSlot) -> Option<Stored> {
+    pub(crate) fn stored(&self, topic: &Topic, slot: &PartitionSlot) -> Option<Stored> {
         match slot.opened() {
             Some(partition) => Some(stored(partition.log())),
             None => self.parts.partitions.store_of(topic).ok()?.stored(slot.id()),

@@ -34,6 +34,9 @@ pub(crate) use slot::{PartitionSlot, SlotError};
 /// to replay at most.
 const STATE_SAVE_BYTES: ByteCount = ByteCount::mib(64);
 
+/// What an opening may have to replay because nothing was saved when the partition was closed.
+const REPLAY_BYTES_MAX: ByteCount = ByteCount::kib(64);
+
 /// An open partition.
 #[derive(Debug)]
 pub(crate) struct Partition {
@@ -55,6 +58,14 @@ struct Core {
     next_offset: Offset,
     /// Bytes appended since the state was saved.
     unsaved: ByteCount,
+}
+
+impl Core {
+    /// Whether an opening finds the state as it is, without much reading.
+    fn is_kept(&self) -> bool {
+        let is_short = self.unsaved <= REPLAY_BYTES_MAX && self.state.producers.is_empty();
+        self.unsaved == ByteCount::ZERO || is_short
+    }
 }
 
 /// A producer that a partition remembers.
@@ -248,6 +259,20 @@ impl Partition {
             Ok(_permit) => self.save_state_now().await,
             Err(_) => Ok(()),
         }
+    }
+
+    /// Saves the state, unless opening the partition anew finds all of it in a short stretch of the log.
+    /// When a producer was seen the log does not tell: that is saved.
+    pub(crate) async fn save_state_to_close(&self) -> Result<(), SaveStateError> {
+        if self.core.lock().is_kept() { Ok(()) } else { self.save_state().await }
+    }
+
+    /// Whether nothing is lost when the partition is closed now: what was appended is durable, and what
+    /// is derived from it is saved or quickly found again.
+    pub(super) fn is_at_rest(&self) -> bool {
+        let core = self.core.lock();
+        let bounds = self.bounds();
+        !self.is_dead() && bounds.durable_end == bounds.written_end && core.is_kept()
     }
 
     async fn save_state_now(&self) -> Result<(), SaveStateError> {

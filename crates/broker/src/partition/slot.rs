@@ -5,7 +5,7 @@
 //! ```text
 //!            first use               opened
 //!  Closed ───────────────▶ Opening ─────────▶ Open
-//!    ▲                        │ failed          │ the log died
+//!    ▲                        │ failed          │ the log died, or nobody used it for long
 //!    └────────────────────────┴─────────────────┘
 //!  any ── topic deleted ──▶ Deleted
 //!  Closed, Open ── something of its log is gone ──▶ Withheld ── it is there again ──▶ Closed
@@ -14,6 +14,7 @@
 //! ```
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use strandline_model::{PartitionId, Timestamp};
@@ -32,6 +33,8 @@ pub(crate) struct PartitionSlot {
     id: PartitionId,
     signals: Arc<Signals>,
     state: Mutex<State>,
+    /// Somebody used the partition since that was last asked.
+    is_used: AtomicBool,
 }
 
 /// How long the answer of an opening that failed stands: opening may read a whole log.
@@ -60,7 +63,8 @@ pub(crate) enum SlotError {
 
 impl PartitionSlot {
     pub(crate) fn new(id: PartitionId) -> Self {
-        Self { id, signals: Arc::default(), state: Mutex::new(State::Closed) }
+        let (state, is_used) = (Mutex::new(State::Closed), AtomicBool::new(false));
+        Self { id, signals: Arc::default(), state, is_used }
     }
 
     pub(crate) const fn id(&self) -> PartitionId {
@@ -214,6 +218,37 @@ impl PartitionSlot {
         if matches!(&*state, State::Open(open) if Arc::ptr_eq(open, dead)) {
             *state = State::Closed;
         }
+    }
+
+    /// Somebody uses the partition now.
+    pub(crate) fn note_use(&self) {
+        // Mostly it is noted already, and a look takes the line from no other core.
+        if !self.is_used.load(Ordering::Relaxed) {
+            self.is_used.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether somebody used the partition since this was asked last.
+    pub(crate) fn take_use(&self) -> bool {
+        self.is_used.swap(false, Ordering::Relaxed)
+    }
+
+    /// Closes the partition if only the caller has it in hand, it is at rest, and nobody used it since
+    /// that was last asked. Says whether it did. Who waits for it goes on waiting: the next append opens
+    /// it again and wakes them.
+    pub(crate) fn close_idle(&self, idle: Arc<Partition>) -> bool {
+        let mut state = self.state.lock();
+        // The slot's and the caller's: others are only given out under this lock.
+        let is_alone = Arc::strong_count(&idle) == 2;
+        let is_open = matches!(&*state, State::Open(open) if Arc::ptr_eq(open, &idle));
+        let closes =
+            is_open && is_alone && !self.is_used.load(Ordering::Relaxed) && idle.is_at_rest();
+        if closes {
+            // Under the lock, so that who opens the log next finds that its owner let go of it.
+            *state = State::Closed;
+            drop(idle);
+        }
+        closes
     }
 
     /// Ends the partition for good: whoever waits wakes and learns that it is gone.

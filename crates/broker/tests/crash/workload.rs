@@ -78,7 +78,8 @@ impl Workload {
             };
         };
         match self.dice.below(100) {
-            0..44 => self.produce(life).await,
+            0..41 => self.produce(life).await,
+            41..44 => self.rest().await,
             44..51 => self.retain(life).await,
             51..57 => self.trim(life).await,
             57..65 => self.compact(life).await,
@@ -102,6 +103,7 @@ impl Workload {
         let life = self.promises.living(name).expect("it was created");
         self.produce(life).await;
         self.retain(life).await;
+        self.rest().await;
         self.produce(life).await;
         self.trim(life).await;
         self.commit(life).await;
@@ -255,6 +257,13 @@ impl Workload {
             self.clock.advance(Duration::from_secs(5));
         }
         self.client().configure(&name, "cleanup.policy", "delete").await;
+    }
+
+    /// Closes all logs, as when nobody has used them for a while: the disk sees nothing of it.
+    async fn rest(&mut self) {
+        // The first look finds that they were used.
+        self.world().broker.close_idle().await;
+        self.world().broker.close_idle().await;
     }
 
     async fn trim(&mut self, life: usize) {

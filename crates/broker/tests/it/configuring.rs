@@ -55,7 +55,7 @@ async fn an_open_log_takes_a_new_segment_size() {
     let house = TestBroker::start().await;
     let mut client = house.connect();
     client.create_topic("t", 1).await;
-    let segments = || house.broker.topics()[0].open_partitions[0].segment_count;
+    let segments = || house.broker.topics()[0].partitions[0].segment_count;
     for _ in 0..3 {
         client.produce("t", batch(&["a"])).await;
     }

@@ -12,6 +12,7 @@ mod features;
 mod fetching;
 mod groups;
 mod harness;
+mod idling;
 mod internal_topics;
 mod oddities;
 mod producing;

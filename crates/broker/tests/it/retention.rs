@@ -51,8 +51,7 @@ async fn each_limit_removes_the_oldest_segments() {
     for (topic, limit, _) in topics {
         client.create_topic_with(topic, 1, &[SMALL, limit]).await;
         fill(&mut client, topic, 10).await;
-        let size =
-            house.broker.topics().iter().map(|topic| topic.open_partitions[0].size.get()).max();
+        let size = house.broker.topics().iter().map(|topic| topic.partitions[0].size.get()).max();
         assert_eq!(size, Some(880), "each batch has 88 bytes");
     }
     house.environment.advance_ms(1_001);
@@ -166,7 +165,7 @@ async fn a_partition_that_fails_is_tried_again() {
     assert_eq!(house.broker.metrics().retention_failures.get(), 1);
     let overdue = |house: &TestBroker| -> u64 {
         let topics = house.broker.topics();
-        topics.iter().map(|topic| topic.open_partitions[0].overdue.get()).sum()
+        topics.iter().map(|topic| topic.partitions[0].overdue.get()).sum()
     };
     assert_eq!(overdue(&house), 3 * 88);
     house.broker.check_retention().await;
@@ -268,8 +267,8 @@ async fn a_topic_that_nobody_used_since_the_start_expires_too() {
         .broker
         .topics()
         .into_iter()
-        .filter(|topic| !topic.open_partitions.is_empty())
-        .map(|topic| (topic.name, topic.open_partitions[0].log_start_offset.get()))
+        .filter(|topic| topic.partitions[0].is_open)
+        .map(|topic| (topic.name, topic.partitions[0].log_start_offset.get()))
         .collect();
     assert_eq!(open, [("old".to_owned(), 3)], "the other one stays closed");
 }

@@ -355,10 +355,11 @@ fn topic_stats(topic: TopicStatus) -> TopicStats {
             .filter(|removed| removed.segments > 0)
             .collect(),
         partitions: topic
-            .open_partitions
+            .partitions
             .iter()
             .map(|partition| PartitionStats {
                 partition: partition.index,
+                is_open: partition.is_open,
                 log_start: partition.log_start_offset,
                 log_end: partition.log_end_offset,
                 high_watermark: partition.high_watermark,

@@ -154,6 +154,9 @@ fn encode_partitions(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {
     let labelled = now.has_labelled_partitions();
     let help = "1 when each partition has series of its own, 0 when there are too many";
     to.gauge("strandline_partition_labels", help, Some(u64::from(labelled)))?;
+    let open = now.topics.iter().flat_map(|topic| &topic.partitions).filter(|each| each.is_open);
+    let help = "Partitions whose log is open; the others are opened when they are used";
+    to.gauge("strandline_open_partitions", help, Some(open.count() as u64))?;
     let of_each = |value: fn(&PartitionStats) -> i64| {
         now.labelled_partitions().map(move |(topic, each)| {
             (

@@ -11,6 +11,7 @@ use crate::{Answer, Running, check};
 fn partition(index: u32) -> PartitionStats {
     PartitionStats {
         partition: PartitionIndex::new(index),
+        is_open: index == 0,
         log_start: Offset::new(10),
         log_end: Offset::new(25),
         high_watermark: Offset::new(20),
@@ -117,6 +118,7 @@ async fn every_scraper_reads_the_plain_format() {
         "strandline_compaction_written_bytes_total 400",
         "strandline_compaction_removed_records_total 30",
         "strandline_partition_labels 1",
+        "strandline_open_partitions 2",
         r#"strandline_partition_log_start_offset{topic="orders",partition="1"} 10"#,
         r#"strandline_partition_log_end_offset{topic="orders",partition="1"} 25"#,
         r#"strandline_partition_high_watermark{topic="orders",partition="1"} 20"#,

@@ -182,6 +182,7 @@ impl Committer {
                 // in a group that a start will read.
                 done.settle(self.fatal.clone().map_or(Ok(()), Err));
             }
+            Item::Release(log) => self.release(&log),
             Item::Barrier(done) => {
                 if self.writer.has_unsynced() {
                     self.sync_published();

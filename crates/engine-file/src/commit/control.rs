@@ -50,8 +50,8 @@ impl Committer {
             self.healing = Healing::Begun;
         }
         let mut logs = Vec::with_capacity(self.dirty.len());
-        for log in std::mem::take(&mut self.dirty) {
-            log.commit.lock().dirty = false;
+        for log in std::mem::take(&mut self.dirty).into_values() {
+            log.commit.lock().dirty = None;
             self.bring_facts_down(&log);
             logs.push(Arc::clone(&log.segments));
         }

@@ -20,7 +20,7 @@ mod control;
 mod group;
 mod publish;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -42,8 +42,10 @@ pub(crate) struct Committer {
     items: VecDeque<Item>,
     builder: GroupBuilder,
     work: Work,
-    /// Logs whose published facts are not in the rows.
-    dirty: Vec<Arc<LiveLog>>,
+    /// Logs whose published facts are not in the rows, in the order in which they came.
+    dirty: BTreeMap<u64, Arc<LiveLog>>,
+    /// The place in `dirty` of the next one.
+    next_dirty: u64,
     /// When what was published without a sync must be synced.
     sync_by: Option<Instant>,
     healing: Healing,
@@ -74,7 +76,8 @@ impl Committer {
             items: VecDeque::new(),
             builder: GroupBuilder::default(),
             work: Work::default(),
-            dirty: Vec::new(),
+            dirty: BTreeMap::new(),
+            next_dirty: 0,
             sync_by: None,
             healing: Healing::No,
             appended_since_space_check: 0,

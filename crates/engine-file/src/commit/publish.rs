@@ -80,8 +80,10 @@ impl Committer {
             for placed in placed {
                 side.note(placed.place, &placed.batches);
             }
-            if !std::mem::replace(&mut side.dirty, true) {
-                self.dirty.push(Arc::clone(log));
+            if side.dirty.is_none() {
+                side.dirty = Some(self.next_dirty);
+                self.dirty.insert(self.next_dirty, Arc::clone(log));
+                self.next_dirty += 1;
             }
             drop(side);
             let end = last.batches.next_offset();
@@ -153,6 +155,18 @@ impl Committer {
             completion.settle(Err(closed.clone().caused_by(error.clone())));
         }
         log.listener.died(error);
+    }
+
+    /// Forgets a log that nobody has open any more: the rows know it, and its segments are synced without
+    /// it. Whoever opens it again finds there what an opener finds after a start. Only for an index that
+    /// is worth saving it waits for the checkpoint.
+    pub(super) fn release(&mut self, log: &Arc<LiveLog>) {
+        self.bring_facts_down(log);
+        if !log.segments.has_index_to_save() {
+            let place = log.commit.lock().dirty.take();
+            let forgotten = place.and_then(|place| self.dirty.remove(&place));
+            drop(forgotten);
+        }
     }
 
     /// Brings the published facts of a log into the rows.

@@ -83,6 +83,8 @@ pub struct BrokerConfig {
     pub deletion_paused: bool,
     /// `reconciliation.interval.ms`.
     pub reconciliation_interval_ms: u64,
+    /// `log.idle.close.ms`; `None` for never.
+    pub log_idle_close_ms: Option<u64>,
     /// `quarantine.retention.ms`; `None` for ever.
     pub quarantine_retention_ms: Option<u64>,
     /// `group.initial.rebalance.delay.ms`; below zero counts as zero.
@@ -180,6 +182,7 @@ impl BrokerLayers {
             deletion_max_bytes_per_sec: read.limit("deletion.max.bytes.per.sec"),
             deletion_paused: read.boolean("deletion.paused"),
             reconciliation_interval_ms: read.bytes("reconciliation.interval.ms").get(),
+            log_idle_close_ms: read.limit("log.idle.close.ms"),
             quarantine_retention_ms: read.limit("quarantine.retention.ms"),
             group_initial_rebalance_delay_ms: read
                 .limit("group.initial.rebalance.delay.ms")
@@ -388,6 +391,7 @@ mod tests {
         assert_eq!(config.deletion_grace_ms, 60_000);
         assert_eq!(config.reconciliation_interval_ms, 3_600_000);
         assert_eq!(config.quarantine_retention_ms, Some(7 * 24 * 3_600_000));
+        assert_eq!(config.log_idle_close_ms, Some(60_000));
     }
 
     #[test]

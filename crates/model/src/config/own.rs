@@ -71,6 +71,11 @@ pub(super) const BROKER_KEYS: &[ConfigKey] = &[
         "How often what the storage engines hold is compared with what metadata says, both ways; \
          the first time is right after the start.",
     ),
+    long("log.idle.close.ms", "60000").unlimited_or_positive().cluster_wide().doc(
+        "How long nobody must have used a partition before its log is closed: memory and \
+         descriptors are given back, and the next use opens it again. It happens within twice that \
+         time; -1 for never.",
+    ),
     long("quarantine.retention.ms", "604800000").at_least(-1).cluster_wide().doc(
         "How long logs that no topic knows are kept in quarantine before they are removed; \
          -1 for ever.",

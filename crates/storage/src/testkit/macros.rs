@@ -54,6 +54,7 @@ macro_rules! conformance_tests {
             the_epoch_is_at_least_what_was_asked
             the_store_knows_the_epoch_of_an_open_log
             a_log_opens_again_after_its_handle_was_dropped
+            a_log_that_nobody_holds_is_as_it_was
             a_clean_stop_loses_nothing
             a_crash_loses_nothing_acknowledged
             a_crash_cuts_between_batches

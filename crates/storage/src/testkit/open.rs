@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use strandline_model::{LeaderEpoch, Offset};
+use strandline_model::{ByteCount, LeaderEpoch, Offset, OffsetDelta};
 
-use super::{Factory, Recorder, Stop, Subject, TestBatch, open_request};
-use crate::{AppendError, CommitLog, ErrorKind, Found};
+use super::{Event, Factory, Recorder, Stop, Subject, TestBatch, open_request};
+use crate::{AppendError, ChunkInfo, CommitLog, ErrorKind, Found, Minimum, ReadLimit};
+
+const ONE_BATCH: ReadLimit = ReadLimit { bytes: ByteCount::new(1), minimum: Minimum::OneBatch };
 
 fn kind_of_refusal(subject: &Subject) -> ErrorKind {
     let at = subject.log.bounds().written_end;
@@ -77,6 +79,47 @@ pub async fn a_log_opens_again_after_its_handle_was_dropped(factory: &mut impl F
         subject.assert_holds(&appended).await;
         appended.extend(subject.append_some(3).await);
     }
+}
+
+/// Whoever has no use for a log for a while lets go of its handle, and opens it again when it is needed:
+/// nothing of it is lost, nobody is told that it died, and what is stored is known meanwhile.
+pub async fn a_log_that_nobody_holds_is_as_it_was(factory: &mut impl Factory) {
+    let engine = factory.make().await;
+    let mut appended = Vec::new();
+    for round in 0..4_u8 {
+        let subject = Subject::open(&engine, 0).await;
+        subject.assert_holds(&appended).await;
+        let state = subject.log.load_state().await.expect("loads");
+        assert_eq!(
+            state.map(|(_, state)| state),
+            round.checked_sub(1).map(|last| vec![last].into())
+        );
+        appended.extend(subject.append_some(3).await);
+        let end = subject.log.bounds().durable_end;
+        subject.log.save_state(end, vec![round].into()).await.expect("saves");
+        subject.log.trim(Offset::new(i64::from(round))).await.expect("trims");
+        subject.log.roll().await.expect("rolls");
+        let chunks = subject.log.chunks();
+        let region =
+            subject.log.read(end + OffsetDelta::new(-1), end, ONE_BATCH).await.expect("reads");
+        // The last one is not waited for.
+        let (batch, ticket) = subject.submit(TestBatch::of(2)).await;
+        appended.push(batch);
+        let heard = Arc::clone(&subject.heard);
+        drop(subject);
+
+        ticket.await.expect("what was submitted goes on");
+        let stored = engine.logs.stored(super::partition(0)).expect("it is known");
+        let end = appended.last().map(|batch| batch.offsets.end);
+        assert_eq!(Some(stored.bounds.durable_end), end);
+        assert_eq!(stored.bounds.log_start, Offset::new(i64::from(round)));
+        let bytes =
+            |chunks: &[ChunkInfo]| chunks.iter().map(|chunk| chunk.bytes).sum::<ByteCount>();
+        assert!(bytes(&stored.chunks) > bytes(&chunks));
+        region.read_to_memory().expect("what was read before stays");
+        assert!(heard.events().iter().all(|event| matches!(event, Event::Durable(_))));
+    }
+    Subject::open(&engine, 0).await.assert_holds(&appended).await;
 }
 
 /// After a clean stop everything is there, nothing is suspected, and the epoch does not fall.

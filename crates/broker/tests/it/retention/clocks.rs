@@ -106,7 +106,7 @@ async fn passes_close_no_segment_because_the_clock_is_not_believed() {
         house.broker.check_retention().await;
         fill(&mut client, "t", 1).await;
     }
-    assert_eq!(house.broker.topics()[0].open_partitions[0].segment_count, 1);
+    assert_eq!(house.broker.topics()[0].partitions[0].segment_count, 1);
 }
 
 #[tokio::test]
