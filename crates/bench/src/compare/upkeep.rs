@@ -11,13 +11,13 @@ use super::run::{
 use super::workload::{Fate, Many, Pass, Side, Volume};
 use crate::contender::{Contender, Running, removed_configs};
 use crate::drive::compacted::CompactedLog;
-use crate::drive::removal::{self, Removal};
+use crate::drive::removal;
 use crate::drive::segments::Segments;
 use crate::drive::{Load, setup, unbatched};
 
 /// How long producers are watched that nothing disturbs.
 const QUIET: Duration = Duration::from_secs(5);
-/// A deletion lasts longer than most loads.
+/// A deletion is watched for so long at least: what is looked at is the longest of many waits.
 const MEASURE_REMOVAL: Duration = Duration::from_secs(8);
 /// What is deleted: 4 GiB.
 const REMOVED: Volume = Volume { value_bytes: 16 * 1024, records: 256 * 1024, partitions: 4 };
@@ -42,7 +42,7 @@ pub(super) fn retained(
     let configs = removed_configs(side.contender);
     let segments = Segments::fill(running.broker, &large, configs, running.folder(), count)?;
     removal::settle(running.folder())?;
-    let sample = beside(running, topic, many, || segments.remove())?;
+    let sample = beside(running, topic, many, MEASURE, || segments.remove())?;
     clear(running, side, &large)?;
     Ok(sample)
 }
@@ -62,7 +62,7 @@ pub(super) fn compaction(
     let sample = match pass {
         Pass::None => quiet(running, topic, many),
         Pass::Alone => alone(running, &log),
-        Pass::Beside => beside(running, topic, many, || log.compact()),
+        Pass::Beside => beside(running, topic, many, MEASURE, || log.compact()),
     }?;
     if pass != Pass::None {
         log.check()?;
@@ -84,21 +84,17 @@ pub(super) fn removal(
     setup::create_topic(running.broker, &large, REMOVED.partitions, configs)?;
     produce_batches(running, &large, REMOVED)?;
     removal::settle(running.folder())?;
-    let mut removed = None;
-    let mut sample = account(running, WARM_BYTES_MIN, || {
-        let bytes = REMOVED.value_bytes as u64 * REMOVED.records;
-        let (folder, delay) = (running.folder().to_owned(), WARM_UP * 2);
-        let removal = (fate == Fate::Goes)
-            .then(|| Removal::start(running.broker, large.clone(), folder, bytes, delay));
-        let load = one_record_a_request(running, topic, many, MEASURE_REMOVAL);
-        let load = unbatched::run(&load)?;
-        removed = removal.map(Removal::finish).transpose()?;
-        Ok(load)
-    })?;
     if fate == Fate::Stays {
+        let load = one_record_a_request(running, topic, many, MEASURE_REMOVAL);
+        let sample = account(running, WARM_BYTES_MIN, || unbatched::run(&load))?;
         clear(running, side, &large)?;
+        return Ok(sample);
     }
-    sample.removed = removed;
+    let bytes = REMOVED.value_bytes as u64 * REMOVED.records;
+    let mut sample = beside(running, topic, many, MEASURE_REMOVAL, || {
+        removal::remove(running.broker, &large, running.folder(), bytes)
+    })?;
+    sample.removed = sample.passed.take();
     Ok(sample)
 }
 
@@ -115,14 +111,15 @@ fn quiet(running: &Running, topic: &str, many: Many) -> Result<Sample> {
     account(running, WARM_BYTES_MIN, || unbatched::run(&load))
 }
 
-/// Producers until some work is done, which begins when they are warm.
+/// Producers until some work is done, which begins when they are warm, and for so long at least.
 fn beside(
     running: &Running,
     topic: &str,
     many: Many,
+    at_least: Duration,
     work: impl FnOnce() -> Result<Duration> + Send,
 ) -> Result<Sample> {
-    let load = one_record_a_request(running, topic, many, MEASURE);
+    let load = one_record_a_request(running, topic, many, at_least);
     let is_done = AtomicBool::new(false);
     let mut passed = None;
     let mut sample = account(running, WARM_BYTES_MIN, || {

@@ -4,9 +4,8 @@ use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
@@ -16,41 +15,27 @@ use super::setup;
 /// How often the folder is looked at.
 const POLL: Duration = Duration::from_millis(20);
 /// A removal that takes longer is stuck.
-const PATIENCE: Duration = Duration::from_mins(2);
+const PATIENCE: Duration = Duration::from_mins(5);
 
-/// A deletion that begins beside a load.
-#[derive(Debug)]
-pub struct Removal(JoinHandle<anyhow::Result<Duration>>);
-
-impl Removal {
-    /// Deletes `topic`, of about `bytes` on the disk below `folder`, after `delay`.
-    pub fn start(
-        broker: SocketAddr,
-        topic: String,
-        folder: PathBuf,
-        bytes: u64,
-        delay: Duration,
-    ) -> Self {
-        Self(std::thread::spawn(move || {
-            let before = occupied(&folder)?;
-            ensure!(before >= bytes, "the topic is not there. occupied=`{before}`");
-            std::thread::sleep(delay);
-            let begun = Instant::now();
-            setup::delete_topic(broker, &topic)?;
-            while occupied(&folder)? + bytes / 10 * 9 > before {
-                if begun.elapsed() > PATIENCE {
-                    bail!("the topic's bytes stay. log of the folder=`{}`", folder.display());
-                }
-                std::thread::sleep(POLL);
-            }
-            Ok(begun.elapsed())
-        }))
+/// Deletes `topic`, of about `bytes` on the disk below `folder`. How long it takes from the request
+/// until nine tenths of the bytes are gone.
+pub fn remove(
+    broker: SocketAddr,
+    topic: &str,
+    folder: &Path,
+    bytes: u64,
+) -> anyhow::Result<Duration> {
+    let before = occupied(folder)?;
+    ensure!(before >= bytes, "the topic is not there. occupied=`{before}`");
+    let begun = Instant::now();
+    setup::delete_topic(broker, topic)?;
+    while occupied(folder)? + bytes / 10 * 9 > before {
+        if begun.elapsed() > PATIENCE {
+            bail!("the topic's bytes stay. log of the folder=`{}`", folder.display());
+        }
+        std::thread::sleep(POLL);
     }
-
-    /// From the request until nine tenths of the bytes were gone.
-    pub fn finish(self) -> anyhow::Result<Duration> {
-        self.0.join().expect("the deletion does not panic")
-    }
+    Ok(begun.elapsed())
 }
 
 /// Writes back what the making of a topic has left in memory, so that it disturbs nobody later.
