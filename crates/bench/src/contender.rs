@@ -15,8 +15,9 @@ use crate::drive::setup;
 use crate::measure::account::Account;
 use crate::ports;
 
-/// A broker that is not up by then never will be. A JVM needs seconds, and with many logs minutes.
-const START_TIMEOUT: Duration = Duration::from_mins(4);
+/// A broker that is not up by then never will be. A JVM needs seconds, and with 10 000 logs to recover
+/// on a busy disk more than four minutes.
+const START_TIMEOUT: Duration = Duration::from_mins(10);
 const START_POLL: Duration = Duration::from_micros(200);
 /// How much of a dead broker's log an error shows.
 const LOG_TAIL_BYTES: usize = 2000;
