@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 
-use super::setup::{connect, read_frame};
+use super::setup::{self, Resource, connect, read_frame};
 use crate::batch;
 use crate::frame::{Api, Reader, Writer, request};
 
@@ -20,9 +20,8 @@ const PARTITIONS_PER_PRODUCE: usize = 1_000;
 const VALUE_BYTES: usize = 100;
 /// Times that a question is asked; the median counts.
 const ASKS: usize = 9;
-/// How the wire names a topic, and a broker, among the things that have settings.
+/// How the wire names a topic among the things that have settings.
 const TOPIC: i8 = 2;
-const BROKER: i8 = 4;
 const SET: i8 = 0;
 /// Kafka takes records of a new partition when its files are on disk, a while after it was made: with
 /// thousands of them, minutes on a slow disk.
@@ -103,15 +102,8 @@ impl Estate {
 
     /// Waits until what was written is idle: until the logs that nobody uses are closed.
     pub fn let_rest(&self) -> anyhow::Result<()> {
-        let mut stream = connect(self.broker)?;
-        let mut frame = Vec::new();
-        stream.write_all(&request(Api::IncrementalAlterConfigs, 0, 1, |w| {
-            w.length(false, 1).i8(BROKER).string(false, "").length(false, 1);
-            w.string(false, "log.idle.close.ms").i8(SET);
-            w.string(false, &IDLE.as_millis().to_string()).i8(0);
-        }))?;
-        read_frame(&stream, &mut frame).context("read the answer about the broker's setting")?;
-        ensure!(altered(&frame) == Some(1), "the broker's setting was refused");
+        let idle_ms = IDLE.as_millis().to_string();
+        setup::set(self.broker, Resource::Brokers, "log.idle.close.ms", &idle_ms)?;
         std::thread::sleep(IDLE * IDLE_TURNS);
         Ok(())
     }
