@@ -165,6 +165,21 @@ def test_deletions_are_stopped_resumed_and_hurried(make_broker, topic_name: str)
     assert len(values(broker, "a")) == 40
 
 
+@pytest.mark.parametrize("started_with", [None, "false", "true"])
+def test_what_stops_all_deletions_is_set_only_where_it_differs(make_broker, started_with: str | None) -> None:
+    properties = {} if started_with is None else {"deletion_paused": started_with}
+    broker = make_broker(**properties).start()
+
+    def cluster_wide() -> dict[str, str]:
+        return {one["name"]: one["value"] for one in found("config", "get", "cluster", broker=broker)}
+
+    for action, value in (("pause", "true"), ("resume", "false"), ("pause", "true"), ("pause", "true")):
+        done("deletions", action, "--all", broker=broker)
+        [now] = found("config", "get", "broker:1", "deletion.paused", broker=broker)
+        assert now["value"] == value
+        assert cluster_wide() == ({} if value == (started_with or "false") else {"deletion.paused": value})
+
+
 def test_a_rate_slows_removal_down_and_watching_tells_how_far_it_is(make_broker, topic_name: str) -> None:
     broker = make_broker(deletion_grace_ms=0, deletion_max_bytes_per_sec=20_000).start()
     fill(broker, topic_name)

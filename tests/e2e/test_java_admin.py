@@ -172,8 +172,11 @@ def test_features_rise_from_where_a_folder_begins(make_broker: Callable[..., Str
     assert "FinalizedVersionLevel: 4.0-IV2" in kafka_tool(*features, "describe")
 
 
-def test_quotas_are_kept_and_described(broker: Broker, kafka_tool: Tool) -> None:
+def test_quotas_are_kept_and_described(broker: Broker, kafka_tool: Tool, kafka_refusal: Tool) -> None:
     entity = ("--bootstrap-server", broker.bootstrap, "--entity-type", "clients", "--entity-name", "greedy")
     kafka_tool("configs", *entity, "--alter", "--add-config", "producer_byte_rate=1024")
     wait_until("set", lambda: "producer_byte_rate=1024.0" in kafka_tool("configs", *entity, "--describe"), seconds=30)
+    for value in ("Infinity", "NaN"):
+        said = kafka_refusal("configs", *entity, "--alter", "--add-config", f"producer_byte_rate={value}")
+        assert "InvalidRequestException: Quota producer_byte_rate must be a finite number" in said, said
     kafka_tool("configs", *entity, "--alter", "--delete-config", "producer_byte_rate")

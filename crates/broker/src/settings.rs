@@ -204,6 +204,15 @@ impl SettingsSource {
         Arc::clone(now.plain_topic.get_or_init(|| Arc::new(self.topic(overrides))))
     }
 
+    /// The value that a broker key has while nothing was set of it at run time; `None` when that is
+    /// none.
+    pub(crate) fn static_value(&self, name: &str) -> Option<String> {
+        let static_broker = self.now.load().layers.static_broker.clone();
+        let layers = BrokerLayers { static_broker, ..BrokerLayers::default() };
+        let (value, _) = layers.value(broker_key(name)?)?;
+        Some(value.to_string())
+    }
+
     /// The settings of a topic that keeps `overrides`.
     pub(crate) fn topic(&self, overrides: BTreeMap<String, String>) -> TopicSettings {
         let now = self.now.load();

@@ -49,8 +49,12 @@ pub enum QuotaError {
     Address(String),
     /// There is no such quota for this entity.
     UnknownKey(String),
+    /// A quota is not a number, or one without end.
+    NotFinite(String),
     /// A quota is zero or less.
     NotPositive(String),
+    /// A quota is more than Kafka's type of it holds: its key, and that type.
+    TooLarge(String, &'static str),
     /// A number of bytes is none.
     Fraction(String),
 }
@@ -62,11 +66,15 @@ impl fmt::Display for QuotaError {
             Self::UnknownType(name) => write!(f, "Unhandled client quota entity type: {name}"),
             Self::EmptyName(kind) => write!(f, "Empty {} not supported", kind.name()),
             Self::Combination => f.write_str(
-                "Invalid quota entity combination, IP entity should not be combined with User or \
+                "Invalid quota entity combination, IP entity shouldnot be combined with User or \
                  ClientId",
             ),
             Self::Address(name) => write!(f, "{name} is not a valid IP or resolvable host."),
             Self::UnknownKey(key) => write!(f, "Invalid configuration key {key}"),
+            Self::NotFinite(key) => write!(f, "Quota {key} must be a finite number"),
+            Self::TooLarge(key, kind) => {
+                write!(f, "Proposed value for {key} is too large for {kind}.")
+            }
             Self::NotPositive(key) => write!(f, "Quota {key} must be greater than 0"),
             Self::Fraction(key) => write!(f, "{key} cannot be a fractional value."),
         }
@@ -75,15 +83,35 @@ impl fmt::Display for QuotaError {
 
 impl std::error::Error for QuotaError {}
 
-/// Quotas of users and clients, and whether they count whole things.
-const CLIENT_KEYS: [(&str, bool); 4] = [
-    ("producer_byte_rate", true),
-    ("consumer_byte_rate", true),
-    ("request_percentage", false),
-    ("controller_mutation_rate", false),
+/// What Kafka holds a quota in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Double,
+    Int,
+    Long,
+}
+
+impl Kind {
+    /// The largest value, for what counts whole things; and Kafka's words for the type.
+    const fn whole(self) -> Option<(f64, &'static str)> {
+        match self {
+            Self::Double => None,
+            Self::Int => Some((2_147_483_647.0, "an INT")),
+            // The nearest that a double is to the largest long, which Kafka compares with.
+            Self::Long => Some((9_223_372_036_854_775_808.0, "a LONG")),
+        }
+    }
+}
+
+/// Quotas of users and clients.
+const CLIENT_KEYS: [(&str, Kind); 4] = [
+    ("producer_byte_rate", Kind::Long),
+    ("consumer_byte_rate", Kind::Long),
+    ("request_percentage", Kind::Double),
+    ("controller_mutation_rate", Kind::Double),
 ];
 /// Quotas of addresses.
-const IP_KEYS: [(&str, bool); 1] = [("connection_creation_rate", true)];
+const IP_KEYS: [(&str, Kind); 1] = [("connection_creation_rate", Kind::Int)];
 
 impl QuotaEntity {
     /// An entity of types and names. Whether an address is one is for the caller to check.
@@ -116,18 +144,24 @@ impl QuotaEntity {
         self.0.get(&kind).map(Option::as_deref)
     }
 
-    /// Checks a quota for this entity.
+    /// Checks a quota for this entity, in Kafka's order.
     pub fn check(&self, key: &str, value: f64) -> Result<(), QuotaError> {
-        let keys: &[(&str, bool)] =
+        let keys: &[(&str, Kind)] =
             if self.0.contains_key(&QuotaEntityType::Ip) { &IP_KEYS } else { &CLIENT_KEYS };
-        let Some((_, is_whole)) = keys.iter().find(|(known, _)| *known == key) else {
+        let Some((_, kind)) = keys.iter().find(|(known, _)| *known == key) else {
             return Err(QuotaError::UnknownKey(key.to_owned()));
         };
-        // Not-a-number is not greater than zero either.
-        if value.partial_cmp(&0.0) != Some(std::cmp::Ordering::Greater) {
+        if !value.is_finite() {
+            return Err(QuotaError::NotFinite(key.to_owned()));
+        }
+        if value <= 0.0 {
             return Err(QuotaError::NotPositive(key.to_owned()));
         }
-        if *is_whole && (value % 1.0).abs() > 1e-6 {
+        let Some((max, name)) = kind.whole() else { return Ok(()) };
+        if value > max {
+            return Err(QuotaError::TooLarge(key.to_owned(), name));
+        }
+        if (value % 1.0).abs() > 1e-6 {
             return Err(QuotaError::Fraction(key.to_owned()));
         }
         Ok(())
@@ -152,7 +186,7 @@ mod tests {
             (&[("user", Some(""))], "Empty user not supported"),
             (
                 &[("ip", Some("10.0.0.1")), ("user", None)],
-                "Invalid quota entity combination, IP entity should not be combined with User or \
+                "Invalid quota entity combination, IP entity shouldnot be combined with User or \
                  ClientId",
             ),
         ] {
@@ -185,7 +219,35 @@ mod tests {
                 &client,
                 "request_percentage",
                 f64::NAN,
-                Some("Quota request_percentage must be greater than 0"),
+                Some("Quota request_percentage must be a finite number"),
+            ),
+            (
+                &client,
+                "producer_byte_rate",
+                f64::INFINITY,
+                Some("Quota producer_byte_rate must be a finite number"),
+            ),
+            (
+                &client,
+                "controller_mutation_rate",
+                f64::NEG_INFINITY,
+                Some("Quota controller_mutation_rate must be a finite number"),
+            ),
+            (&client, "nonsense", f64::INFINITY, Some("Invalid configuration key nonsense")),
+            (&client, "producer_byte_rate", 9.2e18, None),
+            (
+                &client,
+                "producer_byte_rate",
+                9.3e18,
+                Some("Proposed value for producer_byte_rate is too large for a LONG."),
+            ),
+            (&client, "request_percentage", 1e30, None),
+            (&address, "connection_creation_rate", 2_147_483_647.0, None),
+            (
+                &address,
+                "connection_creation_rate",
+                3e9,
+                Some("Proposed value for connection_creation_rate is too large for an INT."),
             ),
             (
                 &client,

@@ -59,6 +59,15 @@ pub(crate) async fn handle(broker: &Arc<Broker>, request: Request) -> Response {
     Response { entries, ..Response::default() }
 }
 
+/// An entity in Kafka's words.
+fn named(names: &BTreeMap<String, Option<String>>) -> String {
+    let name = |(kind, name): (&String, &Option<String>)| {
+        format!("{kind}={}", name.as_deref().unwrap_or("null"))
+    };
+    let names: Vec<String> = names.iter().map(name).collect();
+    format!("ClientQuotaEntity(entries={{{}}})", names.join(", "))
+}
+
 async fn alter(
     broker: &Arc<Broker>,
     names: &BTreeMap<String, Option<String>>,
@@ -70,10 +79,33 @@ async fn alter(
     for op in &entry.ops {
         let key = op.key.as_str().to_owned();
         if ops.insert(key, (!op.remove).then_some(op.value)).is_some() {
-            let message = format!("Duplicate quota key {} not updating quota", op.key);
+            let message = format!(
+                "Duplicate quota key {} not updating quota for this entity {}",
+                op.key,
+                named(names)
+            );
             return Err((ErrorCode::INVALID_REQUEST, message));
         }
     }
     let entity = QuotaEntity::new(names.clone()).map_err(|error| refused(error.into()))?;
     broker.alter_client_quotas(entity, ops, validate_only).await.map_err(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entity_is_named_as_kafka_names_it() {
+        let names = |names: &[(&str, Option<&str>)]| {
+            let names = names.iter();
+            let names = names.map(|(kind, name)| ((*kind).to_owned(), name.map(str::to_owned)));
+            named(&names.collect())
+        };
+        assert_eq!(names(&[("client-id", Some("c"))]), "ClientQuotaEntity(entries={client-id=c})");
+        assert_eq!(
+            names(&[("user", None), ("client-id", Some("c"))]),
+            "ClientQuotaEntity(entries={client-id=c, user=null})"
+        );
+    }
 }

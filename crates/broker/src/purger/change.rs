@@ -184,11 +184,16 @@ impl Broker {
         Ok(self.deletion(id))
     }
 
-    /// Stops all deletions, or lets them go on: sets `deletion.paused` for all brokers. Durable when it
-    /// returns.
+    /// Stops all deletions, or lets them go on: sets `deletion.paused` for all brokers, or forgets what
+    /// was set where the broker was started with what is asked for. Durable when it returns.
     pub async fn pause_deletions(self: &Arc<Self>, hold: Hold) -> Result<(), DeletionError> {
         let paused = (hold == Hold::Paused).to_string();
-        let alteration = Alteration { name: PAUSED.to_owned(), op: AlterOp::Set(paused.clone()) };
+        let op = if self.settings().static_value(PAUSED).as_ref() == Some(&paused) {
+            AlterOp::Delete
+        } else {
+            AlterOp::Set(paused.clone())
+        };
+        let alteration = Alteration { name: PAUSED.to_owned(), op };
         let change = Change::Incremental(vec![alteration]);
         let altered =
             self.alter_configs(ConfigResource::Broker(String::new()), change, false).await;
