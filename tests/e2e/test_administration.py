@@ -220,13 +220,77 @@ def test_many_are_changed_at_once_and_nothing_without_consent(cluster: Broker, t
 
 
 def test_odd_names_are_refused_or_quoted(cluster: Broker, orders: str) -> None:
-    for words in (["seek", "", "--to", "start", "-t", orders], ["delete", "", "--yes"], ["describe", ""]):
-        assert "a name is not empty" in refused(2, "group", *words, broker=cluster)
+    for words in (["delete", "", "--yes"], ["delete", ""], ["describe", ""], ["trim", "", "--before", "end"]):
+        assert "name is not empty" in refused(2, "topic", *words, broker=cluster)
     odd = f"two words'{orders}"
     done("group", "seek", odd, "--to", "start", "-t", orders, "--yes", broker=cluster)
     error = refused(2, "group", "delete", "-r", f".*'{orders}", broker=cluster)
     assert f"strandline group delete 'two words'\\''{orders}' --yes" in error, error
     assert "--delete-config" in refused(2, "topic", "alter", orders, broker=cluster)
+
+
+@ALSO_KAFKA
+def test_a_group_without_a_name_is_shown_and_can_be_named(cluster: Broker, orders: str) -> None:
+    """Old clients that only commit need no name of a group."""
+    made = strandline("group", "seek", "", "--to", "start", "-t", orders, "--yes", broker=cluster)
+    assert made.returncode == 0 and '"": reads 0 records again' in made.stderr, made.stderr
+    assert any(line.split()[0] == '""' for line in done("group", "list", broker=cluster).splitlines())
+    assert done("group", "describe", "", broker=cluster).startswith('""  ')
+    assert offset_of(cluster, "", orders) == 0
+    assert "strandline group delete '' --yes" in refused(2, "group", "delete", "", broker=cluster)
+    deleted = strandline("group", "delete", "", "--yes", broker=cluster)
+    assert (deleted.returncode, deleted.stderr) == (0, 'deleted ""\n')
+    assert "" not in listed(cluster)
+
+
+@ALSO_KAFKA
+def test_what_a_group_has_not_committed_is_named(cluster: Broker, orders: str) -> None:
+    group = f"g-{orders}"
+    done("group", "seek", group, "--to", "start", "-t", f"{orders}:1", "--yes", broker=cluster)
+    error = refused(1, "group", "delete-offsets", group, "-t", f"{orders}:0", "--yes", broker=cluster)
+    assert f"{group}: has no offset of {orders}-0\n" in error, error
+    error = refused(2, "group", "seek", group, "--by", "1", "-t", f"{orders}:0,1", "--yes", broker=cluster)
+    assert f'group "{group}" has committed nothing of {orders}-0' in error, error
+    partly = strandline("group", "delete-offsets", group, "-t", f"{orders}:0,1", "--yes", broker=cluster)
+    assert partly.returncode == 1 and f"has no offset of {orders}-0\n" in partly.stderr, partly.stderr
+    assert f"{group}: forgot the offsets of 1 partition" in partly.stderr, partly.stderr
+
+
+@ALSO_KAFKA
+def test_a_group_that_reads_a_topic_and_has_committed_nothing_keeps_it(cluster: Broker, orders: str) -> None:
+    group = f"g-{orders}"
+    settings = {"bootstrap.servers": cluster.bootstrap, "group.id": group, "enable.auto.commit": False, **QUIET}
+    consumer = Consumer(settings)
+    consumer.subscribe([orders])
+    try:
+        wait_until("partitions", lambda: consumer.poll(0.2) is None and consumer.assignment(), seconds=60)
+        for words in (["--yes"], ["--dry-run"], ["--yes", "-t", f"{orders}:1"]):
+            error = refused(1, "group", "delete-offsets", group, "-t", orders, *words, broker=cluster)
+            assert f"{group}: GROUP_SUBSCRIBED_TO_TOPIC for {orders}\n" in error, error
+    finally:
+        consumer.close()
+
+
+@ALSO_KAFKA
+def test_a_place_that_a_partition_does_not_have_is_told(cluster: Broker, orders: str) -> None:
+    group = f"g-{orders}"
+    done("group", "seek", group, "--to", "4", "-t", f"{orders}:0", "--yes", broker=cluster)
+    for words, wished, nearest in (
+        (["--to", "-1000000"], -999990, 0),
+        (["--to", "+1000000"], 1000000, 10),
+        (["--to", "999"], 999, 10),
+        (["--by", "-1000000"], -999996, 0),
+    ):
+        tried = strandline("group", "seek", group, *words, "--dry-run", broker=cluster)
+        told = f"warning: {orders}-0 has no offset {wished}; the nearest is {nearest}\n"
+        assert tried.returncode == 0 and told in tried.stderr, (words, tried.stderr)
+    tried = strandline("topic", "trim", orders, "-p", "0", "--before", "999", "--dry-run", broker=cluster)
+    assert f"warning: {orders}-0 has no offset 999; the nearest is 10\n" in tried.stderr, tried.stderr
+    # Who keeps the last million of ten keeps what was meant.
+    tried = strandline("topic", "trim", orders, "--before", "-1000000", "--dry-run", broker=cluster)
+    assert tried.returncode == 0 and "warning" not in tried.stderr, tried.stderr
+    [at, _] = found("topic", "offsets", orders, "--at", "-1000000", broker=cluster)
+    assert at["at_offset"] == 0
 
 
 @ALSO_KAFKA
@@ -306,7 +370,9 @@ def test_groups_that_read_a_topic_are_told_of_when_it_grows(cluster: Broker, ord
         groups = {one["group"]: (one["members"], one["from_start"]) for one in json.loads(grown.stdout)[0]["groups"]}
         assert groups == {live: (1, False), empty: (0, True)}
         # The one with members can't be told: it would commit over it.
-        assert f"1 group reads {orders}: {live} (1 member)\n" in grown.stderr and "auto.offset.reset" in grown.stderr
+        warning = json.loads(grown.stderr)
+        assert warning["message"] == f"1 group reads {orders}: {live} (1 member)", warning
+        assert "auto.offset.reset" in warning["hint"], warning
         assert [offset_of(cluster, empty, orders, index) for index in range(4)] == [10, 0, 0, 0]
         assert [offset_of(cluster, live, orders, index) for index in (2, 3)] == [None, None]
     finally:
@@ -338,6 +404,9 @@ def test_configs_of_brokers_and_groups_are_set_and_unset(cluster: Broker, topic_
         done("config", "unset", resource, key, broker=cluster)
         entries = {one["name"]: one for one in found("config", "get", resource, broker=cluster)}
         assert entries.get(key, {}).get("source") != resource.split(":")[0]
+    # What a broker was started with may come from its command line as well as from a file.
+    [started] = found("config", "get", f"broker:{node}", "group.initial.rebalance.delay.ms", broker=cluster)
+    assert (started["value"], started["source"]) == ("0", "static")
 
 
 @ALSO_KAFKA

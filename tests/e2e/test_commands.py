@@ -110,6 +110,41 @@ def test_an_unknown_topic_is_told_with_a_suggestion(broker: Broker, topic: str) 
 def test_a_broker_that_is_not_there_is_exit_code_3() -> None:
     result = strandline("topic", "list", "-b", "127.0.0.1:1")
     assert result.returncode == 3 and "cannot reach" in result.stderr and result.stdout == ""
+    result = strandline("topic", "list", "-b", "nosuch.invalid:9092")
+    assert result.returncode == 3 and "strandline serve" not in result.stderr, "no broker can be started there"
+
+
+def words_of(result) -> list[tuple[str, str]]:
+    """What a command with JSON said on stderr: each line is an object, whose kind names its code."""
+    objects = [json.loads(line) for line in result.stderr.splitlines()]
+    assert all(one["message"] for one in objects), result.stderr
+    return [(kind, one[kind]) for one in objects for kind in ("error", "warning", "note") if kind in one]
+
+
+def test_what_is_said_beside_json_is_json(broker: Broker, topic: str, tmp_path: Path) -> None:
+    produce(broker.bootstrap, topic, [Record(b"v")])
+    done("group", "seek", f"g-{topic}", "--to", "start", "-t", topic, "--yes", broker=broker)
+    settings = tmp_path / "server.properties"
+    settings.write_text("node.id=1\n")
+    for code, expected, words in (
+        (2, [("error", "usage")], ["group", "seek", "x", "--to", "zz"]),
+        (2, [("error", "usage")], ["topic", "list", "--nonsense"]),
+        (2, [("error", "usage")], ["config", "set", f"topic:{topic}", "retention.ms=abc"]),
+        (1, [("error", "topic_already_exists")], ["topic", "create", topic]),
+        (1, [("error", "invalid_topic")], ["topic", "create", "no such!"]),
+        (1, [("error", "unknown_topic")], ["topic", "describe", f"{topic}x"]),
+        (1, [("error", "unknown_group")], ["group", "describe", f"{topic}x"]),
+        (1, [("error", "invalid_partitions")], ["topic", "add-partitions", topic, "-p", "1"]),
+        (0, [("warning", "groups_may_miss_records")], ["topic", "add-partitions", topic, "-p", "+1", "--dry-run"]),
+        (0, [("warning", "offset_outside")], ["group", "seek", f"g-{topic}", "--to", "99", "--dry-run"]),
+        (0, [("warning", "offset_outside")], ["topic", "trim", topic, "--before", "99", "--dry-run"]),
+        (0, [("warning", "setting_overridden")], ["config", "check", str(settings), "-c", "node.id=2"]),
+        (0, [("note", "end_reached")], ["consume", topic, "-o", "start:end"]),
+    ):
+        result = strandline(*words, "--format", "json", broker=broker)
+        assert (result.returncode, words_of(result)) == (code, expected), f"{words}: {result.stderr}"
+    text = strandline("group", "seek", "x", "--to", "zz")
+    assert text.returncode == 2 and text.stderr.startswith("error: invalid value 'zz' for '--to <PLACE>'")
 
 
 def test_segments_are_dumped(make_broker: Callable[..., Strandline], topic_name: str) -> None:

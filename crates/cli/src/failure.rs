@@ -5,8 +5,10 @@
 //!   did you mean "orders"?   list: strandline topic list
 //! ```
 
+use std::borrow::Cow;
 use std::fmt;
 
+use crate::command::OutputFormat;
 use crate::table::plain;
 
 /// The exit codes of every command.
@@ -28,7 +30,7 @@ pub(crate) struct Failure {
     /// The exit code.
     pub(crate) exit: Exit,
     /// A stable word for scripts.
-    pub(crate) code: &'static str,
+    pub(crate) code: Cow<'static, str>,
     /// Kafka's error code, when a broker answered with one.
     pub(crate) kafka_code: Option<i16>,
     /// What happened, without a full stop.
@@ -39,8 +41,13 @@ pub(crate) struct Failure {
 
 impl Failure {
     /// A failure without hints.
-    pub(crate) fn new(exit: Exit, code: &'static str, message: impl Into<String>) -> Self {
-        Self { exit, code, kafka_code: None, message: message.into(), hints: Vec::new() }
+    pub(crate) fn new(
+        exit: Exit,
+        code: impl Into<Cow<'static, str>>,
+        message: impl Into<String>,
+    ) -> Self {
+        let (code, message) = (code.into(), message.into());
+        Self { exit, code, kafka_code: None, message, hints: Vec::new() }
     }
 
     /// A mistake in how the command was called.
@@ -67,30 +74,51 @@ impl Failure {
         self
     }
 
-    /// One JSON object, as commands with `--format json` print it on stderr.
-    pub(crate) fn to_json(&self) -> String {
-        let mut object = serde_json::Map::new();
-        object.insert("error".to_owned(), self.code.into());
-        object.insert("message".to_owned(), self.message.as_str().into());
-        if let Some(code) = self.kafka_code {
-            object.insert("kafka_code".to_owned(), code.into());
+    /// As it goes to stderr: lines, or one JSON object.
+    pub(crate) fn shown(&self, format: OutputFormat) -> String {
+        match format {
+            OutputFormat::Text => self.to_string(),
+            OutputFormat::Json => {
+                object("error", &self.code, &self.message, self.kafka_code, &self.hints)
+            }
         }
-        if !self.hints.is_empty() {
-            object.insert("hint".to_owned(), self.hints.join("\n").into());
-        }
-        serde_json::Value::Object(object).to_string()
     }
+}
+
+/// One JSON object, as commands with `--format json` print it on stderr: its kind names its code.
+pub(crate) fn object(
+    kind: &str,
+    code: &str,
+    message: &str,
+    kafka_code: Option<i16>,
+    hints: &[String],
+) -> String {
+    let mut object = serde_json::Map::new();
+    object.insert(kind.to_owned(), code.into());
+    object.insert("message".to_owned(), message.into());
+    if let Some(code) = kafka_code {
+        object.insert("kafka_code".to_owned(), code.into());
+    }
+    if !hints.is_empty() {
+        object.insert("hint".to_owned(), hints.join("\n").into());
+    }
+    serde_json::Value::Object(object).to_string()
+}
+
+/// A message with its hints below.
+pub(crate) fn with_hints(kind: &str, message: &str, hints: &[String]) -> String {
+    // Names of peers are in both: what is no text must not reach the terminal as it is.
+    let lines = |text: &str| text.lines().map(plain).collect::<Vec<_>>().join("\n");
+    let mut text = format!("{kind}{}", lines(message));
+    for hint in hints {
+        text += &format!("\n  {}", lines(hint));
+    }
+    text
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Names of peers are in both: what is no text must not reach the terminal as it is.
-        let lines = |text: &str| text.lines().map(plain).collect::<Vec<_>>().join("\n");
-        write!(f, "error: {}", lines(&self.message))?;
-        for hint in &self.hints {
-            write!(f, "\n  {}", lines(hint))?;
-        }
-        Ok(())
+        f.write_str(&with_hints("error: ", &self.message, &self.hints))
     }
 }
 
@@ -121,7 +149,7 @@ mod tests {
     #[test]
     fn json_is_one_object() {
         assert_eq!(
-            failure().to_json(),
+            failure().shown(OutputFormat::Json),
             r#"{"error":"unknown_topic","hint":"did you mean \"orders\"?","kafka_code":3,"message":"topic \"ordres\" does not exist"}"#
         );
     }

@@ -24,6 +24,7 @@ mod http;
 mod log_levels;
 mod logging;
 mod progress;
+mod remark;
 mod serve;
 mod settings;
 mod table;
@@ -32,7 +33,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use command::Cli;
+use command::{Cli, OutputFormat, asks_for_json, usage_failure};
+use failure::Failure;
 
 /// Frees memory of bursts sooner and costs less per record than the system's allocator.
 ///
@@ -42,13 +44,22 @@ use command::Cli;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let json = cli.wants_json();
+    let words: Vec<_> = std::env::args_os().collect();
+    let cli = match Cli::try_parse_from(&words) {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() && asks_for_json(&words) => {
+            return ended(&usage_failure(&error), OutputFormat::Json);
+        }
+        Err(error) => error.exit(),
+    };
+    let format = cli.error_format();
     match cli.run() {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            console::say(&if json { failure.to_json() } else { failure.to_string() });
-            ExitCode::from(failure.exit as u8)
-        }
+        Err(failure) => ended(&failure, format),
     }
+}
+
+fn ended(failure: &Failure, format: OutputFormat) -> ExitCode {
+    console::say(&failure.shown(format));
+    ExitCode::from(failure.exit as u8)
 }

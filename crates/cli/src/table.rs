@@ -1,5 +1,9 @@
 //! Columns for people: no borders, two blanks between, names in capitals, `-` for nothing.
 
+/// The longest value that others are padded to, in characters: a name of Kafka's longest, 249, must
+/// not push what stands beside short names off the screen. What is longer takes what it needs.
+const PADDED_CHARS_MAX: usize = 64;
+
 /// Rows under their column names.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
@@ -35,7 +39,8 @@ impl Table {
     pub(crate) fn render(&self) -> String {
         let width = |column: usize| {
             let values = self.rows.iter().filter_map(|row| row.get(column));
-            values.map(|value| value.chars().count()).max().unwrap_or(0)
+            let lengths = values.map(|value| value.chars().count());
+            lengths.filter(|length| *length <= PADDED_CHARS_MAX).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..self.right.len()).map(width).collect();
         let mut text = String::new();
@@ -79,6 +84,25 @@ mod tests {
              a-long-name           6\n\
              -                   100\n"
         );
+    }
+
+    #[test]
+    fn a_very_long_name_moves_its_own_line_only() {
+        let mut table = Table::new(&[("TOPIC", Align::Left), ("RECORDS", Align::Right)]);
+        let long = "x".repeat(249);
+        table.row([long.clone(), "7".to_owned()]);
+        table.row(["orders".to_owned(), "12".to_owned()]);
+        assert_eq!(
+            table.render(),
+            format!(
+                "TOPIC   RECORDS\n\
+                 {long}        7\n\
+                 orders       12\n"
+            )
+        );
+        let mut table = Table::new(&[("TOPIC", Align::Left), ("RECORDS", Align::Right)]);
+        table.row(["y".repeat(64), "7".to_owned()]);
+        assert!(table.render().starts_with(&format!("TOPIC{}  RECORDS\n", " ".repeat(59))));
     }
 
     #[test]

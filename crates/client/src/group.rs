@@ -107,6 +107,11 @@ impl Client {
     /// A group of the consumer or the classic protocol. [`ErrorCode::GROUP_ID_NOT_FOUND`] when
     /// there is none of that id, or one of another type.
     pub async fn describe_group(&mut self, id: &str) -> Result<Group, ClientError> {
+        // Kafka describes a group without a name, as clients that only commit may have it, by the old
+        // API only.
+        if id.is_empty() {
+            return self.describe_classic_group(id).await;
+        }
         match self.describe_consumer_group(id).await {
             Err(ClientError::Unsupported { .. }) => self.describe_classic_group(id).await,
             Err(error) if error.code() == Some(ErrorCode::GROUP_ID_NOT_FOUND) => {
@@ -216,7 +221,7 @@ fn classic_member(member: describe_groups::DescribedGroupMember) -> GroupMember 
 
 /// What an answer about a group is about.
 pub(crate) fn subject_of(id: &str) -> String {
-    format!("group {id}")
+    if id.is_empty() { "group \"\"".to_owned() } else { format!("group {id}") }
 }
 
 /// The response says nothing about the group that it was asked about.

@@ -227,7 +227,8 @@ pub(super) const fn source_name(source: i8) -> &'static str {
         1 => "topic",
         2 => "broker",
         3 => "cluster",
-        4 => "file",
+        // The file, the environment or the command line: Kafka's protocol tells them not apart.
+        4 => "static",
         5 => "default",
         6 => "logger",
         7 => "client-metrics",
@@ -301,6 +302,11 @@ mod tests {
         assert_eq!(json["configs"][0]["value"], "604800000");
         assert_eq!(json["configs"][0]["source"], "cluster");
         assert_eq!(json["configs"][0]["value_before"], serde_json::Value::Null);
+    }
+
+    #[test]
+    fn what_a_broker_was_started_with_need_not_be_from_a_file() {
+        assert_eq!(source_name(4), "static");
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::console;
 use crate::failure::Failure;
 use crate::format::{OutputFormat, PlacedRecord, counted};
 use crate::progress::Progress;
+use crate::remark::Remark;
 
 /// How long a partition may be refused with an error that may pass, before the command fails with it.
 const REFUSED_MAX: Duration = Duration::from_secs(30);
@@ -80,6 +81,8 @@ impl Cursor {
 /// What a run did.
 struct Printer {
     format: OutputFormat,
+    /// How words beside the records are printed.
+    words: super::OutputFormat,
     limit: u64,
     printed: u64,
     progress: Progress,
@@ -88,7 +91,7 @@ struct Printer {
 }
 
 impl Consume {
-    /// Errors are JSON when the records are.
+    /// Errors and remarks are JSON when that was asked for, not where it is the default.
     pub(super) fn error_format(&self) -> super::OutputFormat {
         match self.format {
             Some(OutputFormat::Json) => super::OutputFormat::Json,
@@ -112,6 +115,7 @@ impl Consume {
         let partitions: usize = reads.iter().map(|(_, cursors)| cursors.len()).sum();
         let mut printer = Printer {
             format,
+            words: self.error_format(),
             limit: self.num.unwrap_or(u64::MAX),
             printed: 0,
             progress: self.progress(&reads),
@@ -122,10 +126,15 @@ impl Consume {
         drop(progress);
         if !self.quiet {
             let was_limit = printed == limit;
-            let why = if was_limit { "as many as asked for" } else { "end reached" };
+            let (code, why) = if was_limit {
+                ("limit_reached", "as many as asked for")
+            } else {
+                ("end_reached", "end reached")
+            };
             let records = counted(printed, "record");
             let partitions = counted(partitions as u64, "partition");
-            console::say(&format!("{records} from {partitions}, {why}"));
+            let message = format!("{records} from {partitions}, {why}");
+            Remark::note(code, message).say(self.error_format());
         }
         Ok(())
     }
@@ -151,9 +160,10 @@ impl Consume {
         let range = self.offset.unwrap_or_else(|| {
             if console::stdout_is_terminal() {
                 if !self.quiet {
-                    console::say(&format!(
+                    let message = format!(
                         "reading from the last {LAST_RECORDS} of each partition; -o start for all"
-                    ));
+                    );
+                    Remark::note("last_records", message).say(self.error_format());
                 }
                 OffsetSpec { from: OffsetPoint::BeforeEnd(LAST_RECORDS), until: None }
             } else {
@@ -249,10 +259,12 @@ async fn read_once(
                 if start <= cursor.next {
                     return Err(error);
                 }
-                printer.progress.say(&format!(
-                    "warning: {topic}-{}: records {} to {start} are gone, going on at {start}",
+                let message = format!(
+                    "{topic}-{}: records {} to {start} are gone, going on at {start}",
                     cursor.partition, cursor.next
-                ));
+                );
+                let warning = Remark::warning("records_gone", message);
+                printer.progress.say(&warning.shown(printer.words));
                 cursor.next = start;
                 continue;
             }
@@ -260,7 +272,9 @@ async fn read_once(
             Err(error) if error.code().is_some_and(ErrorCode::is_retriable) => {
                 let since = *cursor.refused_since.get_or_insert_with(|| {
                     let at = cursor.next;
-                    printer.progress.say(&format!("warning: {error} at offset {at}, trying again"));
+                    let message = format!("{error} at offset {at}, trying again");
+                    let warning = Remark::warning("refused", message);
+                    printer.progress.say(&warning.shown(printer.words));
                     Instant::now()
                 });
                 if since.elapsed() >= REFUSED_MAX {
@@ -302,7 +316,7 @@ impl Printer {
             let cursors: Vec<Cursor> =
                 reads.iter().flat_map(|(_, cursors)| cursors).copied().collect();
             if let Some(words) = waiting(&cursors) {
-                self.progress.say(&words);
+                self.progress.say(&Remark::note("waiting", words).shown(self.words));
                 self.tells_of_waiting = false;
             }
         }

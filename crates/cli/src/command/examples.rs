@@ -75,8 +75,19 @@ fn sheets() -> Vec<Sheet> {
 /// The lines of a command's help that call it.
 pub(super) fn examples(command: &Command) -> Vec<String> {
     let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-    let lines = help.lines().map(str::trim);
-    lines.filter(|line| line.contains("strandline ")).map(str::to_owned).collect()
+    let lines = help.split("\n\n").filter(|part| is_examples(part)).flat_map(str::lines);
+    lines.skip(1).map(|line| line.trim().to_owned()).collect()
+}
+
+/// What a command's help says beside its examples, a paragraph each.
+pub(super) fn notes(command: &Command) -> Vec<String> {
+    let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let parts = help.split("\n\n").filter(|part| !part.is_empty() && !is_examples(part));
+    parts.map(|part| part.lines().map(str::trim).collect::<Vec<_>>().join(" ")).collect()
+}
+
+fn is_examples(part: &str) -> bool {
+    part.starts_with("Example:\n") || part.starts_with("Examples:\n")
 }
 
 #[cfg(test)]
@@ -87,7 +98,8 @@ mod tests {
     fn every_example_is_a_command_line_that_parses() {
         for sheet in sheets() {
             for example in &sheet.examples {
-                let Some(words) = words_of(example) else { continue };
+                let words =
+                    words_of(example).unwrap_or_else(|| panic!("{example:?} is no command"));
                 let parsed = Cli::command().try_get_matches_from(words);
                 if let Err(error) = parsed {
                     panic!("{example}\n{error}");
@@ -96,7 +108,7 @@ mod tests {
         }
     }
 
-    /// The words of the call of strandline in a line of shell; `None` for a line of text.
+    /// The words of the call of strandline in a line of shell; `None` where there is none.
     fn words_of(line: &str) -> Option<Vec<String>> {
         let call = line.split(" | ").find(|part| part.starts_with("strandline "))?;
         let mut words = Vec::new();
@@ -113,6 +125,21 @@ mod tests {
         words.push(word);
         words.retain(|word| !word.is_empty());
         Some(words)
+    }
+
+    #[test]
+    fn what_help_says_beside_examples_is_no_example() {
+        let command = Command::new("x").after_help(
+            "Examples:\n  strandline x a\n  strandline x b\n\nSTATE is a word; strandline \
+             explain says what it means.\n\nAnd more.",
+        );
+        assert_eq!(examples(&command), ["strandline x a", "strandline x b"]);
+        assert_eq!(
+            notes(&command),
+            ["STATE is a word; strandline explain says what it means.", "And more."]
+        );
+        assert_eq!(examples(&Command::new("x")), [""; 0]);
+        assert_eq!(notes(&Command::new("x")), [""; 0]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use strandline_wire::{ErrorCode, ErrorInfo};
 
 use super::OutputFormat;
 use super::advice::advice;
+use super::error_word::by_short_word;
 use crate::console;
 use crate::failure::{Exit, Failure};
 
@@ -63,7 +64,7 @@ impl Explain {
 fn meanings(word: &str) -> Vec<Meaning> {
     let code = match word.parse() {
         Ok(number) => ErrorCode::from_wire(number).info(),
-        Err(_) => ErrorCode::by_name(word),
+        Err(_) => ErrorCode::by_name(word).or_else(|| by_short_word(word)),
     };
     let scopes = [Scope::Topic, Scope::Broker, Scope::Group, Scope::ClientMetrics].into_iter();
     let keys = scopes.filter_map(|scope| Some(Meaning::Key(scope, key(scope, word)?)));

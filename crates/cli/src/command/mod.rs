@@ -8,6 +8,7 @@ mod cluster;
 mod config;
 mod consume;
 mod deletions;
+mod error_word;
 mod examples;
 mod explain;
 mod group;
@@ -22,6 +23,7 @@ mod shell;
 mod storage;
 mod target;
 mod topic;
+mod usage;
 
 use std::future::Future;
 
@@ -30,6 +32,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use crate::console;
 use crate::failure::{Exit, Failure};
 use target::Target;
+pub(crate) use usage::{asks_for_json, usage_failure};
 
 /// A message broker that speaks Apache Kafka's protocol.
 #[derive(Debug, Parser)]
@@ -79,9 +82,9 @@ pub(crate) enum OutputFormat {
 }
 
 impl Cli {
-    /// Whether errors are to be JSON too.
-    pub(crate) fn wants_json(&self) -> bool {
-        let format = match &self.command {
+    /// How errors are to be printed.
+    pub(crate) fn error_format(&self) -> OutputFormat {
+        match &self.command {
             Command::Serve(_)
             | Command::Produce(_)
             | Command::Examples(_)
@@ -97,8 +100,7 @@ impl Cli {
             Command::Cluster(cluster) => cluster.format(),
             Command::Client(client) => client.format(),
             Command::Explain(explain) => explain.format,
-        };
-        format == OutputFormat::Json
+        }
     }
 
     /// Does what was asked.
@@ -144,10 +146,7 @@ fn finish(mut failures: Vec<Failure>, format: OutputFormat) -> Result<(), Failur
     let exit = if unreachable { Exit::Unreachable } else { Exit::Failed };
     let Some(last) = failures.pop() else { return Ok(()) };
     for failure in failures {
-        console::say(&match format {
-            OutputFormat::Text => failure.to_string(),
-            OutputFormat::Json => failure.to_json(),
-        });
+        console::say(&failure.shown(format));
     }
     Err(Failure { exit, ..last })
 }

@@ -12,7 +12,7 @@ use crate::failure::{Exit, Failure};
 #[derive(Debug, Args)]
 pub(super) struct Names {
     /// The names; with -r patterns, each of the whole name.
-    #[arg(required = true, value_name = "NAME", value_parser = name)]
+    #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
     /// Takes the names as regular expressions, of whole names.
     #[arg(short, long)]
@@ -26,8 +26,8 @@ impl Names {
         target: &Target,
         client: &mut Client,
     ) -> Result<Vec<String>, Failure> {
-        if !self.regex {
-            return Ok(self.names.clone());
+        if let Some(names) = self.plain_topics()? {
+            return Ok(names.to_vec());
         }
         let cluster = client.cluster(None).await.map_err(|error| target.explain(&error))?;
         let known = cluster.topics.iter().filter(|topic| !topic.internal);
@@ -47,23 +47,18 @@ impl Names {
         self.select("group", &known.iter().map(|group| group.id.as_str()).collect::<Vec<_>>())
     }
 
-    /// The error that asks for a word of consent to do something to what was found, with the command
-    /// that has it.
-    pub(super) fn unconfirmed(&self, doing: &str, command: &str, found: &[String]) -> Failure {
-        let named = all_quoted(found);
-        // A name that is empty can't be written, only matched.
-        let again = if found.iter().any(String::is_empty) {
-            confirmed(&format!("{command} -r"), &self.names)
-        } else {
-            confirmed(command, found)
-        };
-        Failure::usage(format!("{doing} {named} needs a confirmation"))
-            .hint(format!("{again}   with --dry-run instead of --yes it only shows it"))
-    }
-
-    /// The names, when it is known without a broker what is meant.
+    /// The names, when it is known without a broker what is meant. A group may have an empty one.
     pub(super) fn plain(&self) -> Option<&[String]> {
         if self.regex { None } else { Some(&self.names) }
+    }
+
+    /// The same of topics, none of which has an empty name.
+    pub(super) fn plain_topics(&self) -> Result<Option<&[String]>, Failure> {
+        let names = self.plain();
+        if names.is_some_and(|names| names.iter().any(String::is_empty)) {
+            return Err(Failure::usage("a topic's name is not empty"));
+        }
+        Ok(names)
     }
 
     /// The names that are meant: those written, or all of `known` that match. A pattern that nothing
@@ -91,9 +86,12 @@ impl Names {
     }
 }
 
-/// A name in an argument. Nothing that has a name has an empty one, but for groups of old clients.
-pub(super) fn name(text: &str) -> Result<String, String> {
-    if text.is_empty() { Err("a name is not empty".to_owned()) } else { Ok(text.to_owned()) }
+/// The error that asks for a word of consent to do something to what was found, with the command that
+/// has it.
+pub(super) fn unconfirmed(doing: &str, command: &str, found: &[String]) -> Failure {
+    let again = confirmed(command, found);
+    Failure::usage(format!("{doing} {} needs a confirmation", all_quoted(found)))
+        .hint(format!("{again}   with --dry-run instead of --yes it only shows it"))
 }
 
 #[cfg(test)]
@@ -101,15 +99,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_name_is_matched_where_it_can_not_be_written() {
-        let names = Names { names: vec![".*".to_owned()], regex: true };
+    fn an_empty_name_is_a_groups_and_no_topics() {
+        let names = |name: &str, regex| Names { names: vec![name.to_owned()], regex };
         let found = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
-        let failure = names.unconfirmed("deleting", "x rm", &found(&["", "a b"]));
+        let failure = unconfirmed("deleting", "x rm", &found(&["", "a b"]));
         assert_eq!(failure.message, "deleting '' 'a b' needs a confirmation");
-        assert!(failure.hints[0].starts_with("x rm -r '.*' --yes "), "{failure}");
-        let failure = names.unconfirmed("deleting", "x rm", &found(&["a b"]));
-        assert!(failure.hints[0].starts_with("x rm 'a b' --yes "), "{failure}");
-        assert!(name("").is_err() && name("a").is_ok());
+        assert!(failure.hints[0].starts_with("x rm '' 'a b' --yes "), "{failure}");
+        assert_eq!(names("", false).plain(), Some(&[String::new()][..]));
+        assert!(names("", false).plain_topics().is_err_and(|error| error.exit == Exit::Usage));
+        assert!(names("a", false).plain_topics().is_ok_and(|names| names.is_some()));
+        assert_eq!(names("", true).plain_topics(), Ok(None), "a pattern");
     }
 
     fn selected(pattern: &str, regex: bool) -> Result<Vec<String>, Failure> {

@@ -6,6 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use strandline_client::{Client, ClientError, FoundOffset, OffsetAt, OffsetQuestion};
 use strandline_model::{OffsetPoint, OffsetSpec, Timestamp};
 
+use crate::remark::Remark;
+
 /// A topic, and those of its partitions that are meant: `orders`, `orders:0,2`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TopicPartitions {
@@ -55,6 +57,12 @@ pub(super) struct Borders {
     pub(super) end: i64,
 }
 
+/// What to say of an offset that a partition does not have, where the nearest is taken instead.
+pub(super) fn outside(topic: &str, partition: i32, wished: i64, nearest: i64) -> Remark {
+    let message = format!("{topic}-{partition} has no offset {wished}; the nearest is {nearest}");
+    Remark::warning("offset_outside", message)
+}
+
 impl Borders {
     /// The nearest offset inside; the end counts as inside.
     pub(super) fn clamp(self, offset: i64) -> i64 {
@@ -75,8 +83,8 @@ pub(super) async fn borders(
     starts.into_iter().zip(ends).map(both).collect()
 }
 
-/// The offsets of one place in many partitions, in their order. An exact offset may lie outside the
-/// borders.
+/// The offsets of one place in many partitions, in their order. Places that are counted may lie
+/// outside the borders.
 pub(super) async fn offsets_at(
     client: &mut Client,
     partitions: &[((String, i32), Borders)],
@@ -97,7 +105,8 @@ pub(super) async fn offsets_at(
     answers.map(|(found, (_, borders))| found.map(|found| or_end(found, borders))).collect()
 }
 
-/// The offset of a place; or the time, for a place that the broker has to look up.
+/// The offset of a place, which may lie outside the borders; or the time, for a place that the broker
+/// has to look up.
 pub(super) fn offset_or_time(
     place: OffsetPoint,
     borders: Borders,
@@ -108,9 +117,7 @@ pub(super) fn offset_or_time(
         OffsetPoint::End => Ok(borders.end),
         OffsetPoint::Exact(offset) => Ok(offset.get()),
         OffsetPoint::AfterStart(count) => Ok(borders.start.saturating_add_unsigned(count)),
-        OffsetPoint::BeforeEnd(count) => {
-            Ok(borders.end.saturating_sub_unsigned(count).max(borders.start))
-        }
+        OffsetPoint::BeforeEnd(count) => Ok(borders.end.saturating_sub_unsigned(count)),
         OffsetPoint::At(time) => Err(time),
         OffsetPoint::Ago(span) => Err(ago(now, span)),
     }
@@ -173,7 +180,7 @@ mod tests {
             (OffsetPoint::Exact(Offset::new(99)), Ok(99)),
             (OffsetPoint::AfterStart(3), Ok(13)),
             (OffsetPoint::BeforeEnd(3), Ok(17)),
-            (OffsetPoint::BeforeEnd(99), Ok(10)),
+            (OffsetPoint::BeforeEnd(99), Ok(-79)),
             (OffsetPoint::At(time), Err(time)),
             (OffsetPoint::Ago(4_000), Err(time)),
             (OffsetPoint::Ago(u64::MAX), Err(Timestamp::from_millis(0))),

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, Args, Command, CommandFactory};
 use clap_complete::Shell;
+use clap_mangen::roff::{Roff, bold, roman};
 
 use super::Cli;
-use super::examples::examples;
+use super::examples::{examples, notes};
 use crate::console;
 use crate::failure::{Exit, Failure};
 
@@ -61,9 +62,73 @@ fn script(shell: Shell) -> Vec<u8> {
 }
 
 fn write_pages(folder: &Path) -> std::io::Result<()> {
+    fn walk(command: &Command, folder: &Path) -> std::io::Result<()> {
+        for child in command.get_subcommands() {
+            walk(child, folder)?;
+        }
+        // Its page is named after it with the commands above it, as those who build it name it.
+        let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+        std::fs::write(folder.join(format!("{name}.1")), page(command)?)
+    }
     std::fs::create_dir_all(folder)?;
-    clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), folder)
+    let mut cli = Cli::command().disable_help_subcommand(true);
+    cli.build();
+    walk(&cli, folder)
 }
+
+/// A page of the manual.
+fn page(command: &Command) -> std::io::Result<Vec<u8>> {
+    let manual = clap_mangen::Man::new(command.clone());
+    let mut page = Vec::new();
+    manual.render_title(&mut page)?;
+    manual.render_name_section(&mut page)?;
+    manual.render_synopsis_section(&mut page)?;
+    manual.render_description_section(&mut page)?;
+    manual.render_options_section(&mut page)?;
+    if command.has_subcommands() {
+        manual.render_subcommands_section(&mut page)?;
+    }
+    let mut rest = Roff::new();
+    let notes = notes(command);
+    if !notes.is_empty() {
+        rest.control("SH", ["NOTES"]);
+        for note in notes {
+            rest.control("PP", []).text([roman(note)]);
+        }
+    }
+    rest.control("SH", ["EXIT STATUS"]);
+    for (code, meaning) in EXIT_CODES {
+        rest.control("TP", []).text([bold(code)]).text([roman(meaning)]);
+    }
+    rest.control("SH", ["EXAMPLES"]).control("nf", []);
+    for example in first_examples(command) {
+        rest.text([roman(example)]);
+    }
+    rest.control("fi", []);
+    rest.to_writer(&mut page)?;
+    if command.get_version().is_some() {
+        manual.render_version_section(&mut page)?;
+    }
+    Ok(page)
+}
+
+/// A command's examples; of one that only has commands below it the first of each.
+fn first_examples(command: &Command) -> Vec<String> {
+    if !command.has_subcommands() {
+        return examples(command);
+    }
+    let children = command.get_subcommands();
+    children.filter_map(|child| first_examples(child).into_iter().next()).collect()
+}
+
+/// How every command ends.
+const EXIT_CODES: [(&str, &str); 5] = [
+    ("0", "done"),
+    ("1", "at least one item failed"),
+    ("2", "usage, configuration, or a confirmation is missing"),
+    ("3", "not reached or not ready: trying again makes sense"),
+    ("4", "a check is not satisfied"),
+];
 
 const INTRODUCTION: &str = "\
 # Commands
@@ -76,13 +141,16 @@ ask a Strandline broker over HTTP, at `--http-url URL` (or `STRANDLINE_HTTP`).
 Data goes to stdout, every other word to stderr.
 With `--format json` both are JSON, and times are RFC 3339 in UTC.
 
+With it each line on stderr is one object: `{\"error\": WORD, \"message\": TEXT}`, with `hint` for what
+to do about it and `kafka_code` where a broker answered with one; also for a command line that can't be
+read. What is no error has `warning` or `note` in place of `error`.
+WORD is Kafka's name of the error in small letters (`topic_already_exists`), or a word of ours
+(`unreachable`, `usage`, `no_match`); `unknown_topic`, `invalid_topic` and `unknown_group` stand for
+`UNKNOWN_TOPIC_OR_PARTITION`, `INVALID_TOPIC_EXCEPTION` and `GROUP_ID_NOT_FOUND`.
+The `--format` of `produce` is that of its input; what it says is text.
+
 | exit code | meaning |
 | --- | --- |
-| 0 | done |
-| 1 | at least one item failed |
-| 2 | usage, configuration, or a confirmation is missing |
-| 3 | not reached or not ready: trying again makes sense |
-| 4 | a check is not satisfied |
 ";
 
 /// `docs/commands.md`.
@@ -98,6 +166,9 @@ fn markdown() -> String {
         }
     }
     let mut text = INTRODUCTION.to_owned();
+    for (code, meaning) in EXIT_CODES {
+        text += &format!("| {code} | {meaning} |\n");
+    }
     walk(&Cli::command(), "strandline", &mut text);
     text
 }
@@ -117,6 +188,9 @@ fn section(command: &Command, name: &str) -> String {
     let examples = examples(command);
     if !examples.is_empty() {
         text += &format!("\n```sh\n{}\n```\n", examples.join("\n"));
+    }
+    for note in notes(command) {
+        text += &format!("\n{note}\n");
     }
     text
 }
@@ -167,7 +241,11 @@ mod tests {
             let page = folder.path().join(format!("strandline-{}.1", path.join("-")));
             let text = std::fs::read_to_string(&page)
                 .unwrap_or_else(|error| panic!("{}: {error}", page.display()));
-            assert!(text.contains(".SH SYNOPSIS"), "{}", page.display());
+            for section in ["SYNOPSIS", "\"EXIT STATUS\"", "EXAMPLES"] {
+                assert!(text.contains(&format!(".SH {section}")), "{} {section}", page.display());
+            }
+            let examples = text.split(".SH EXAMPLES").nth(1).expect("a section");
+            assert!(examples.contains("strandline "), "{}: no example", page.display());
         }
     }
 

@@ -2,15 +2,16 @@
 
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{TcpStream, ToSocketAddrs, UdpSocket};
 use std::time::Duration;
 
 use clap::Args;
-use strandline_client::{Client, ClientError, Config, Origin};
+use strandline_client::{Address, Client, ClientError, Config, Origin};
 use strandline_model::config::nearest;
 use strandline_wire::ErrorCode;
 
 use super::advice::advice;
+use super::error_word::error_word;
 use super::quote::quoted;
 use crate::failure::{Exit, Failure};
 
@@ -93,7 +94,7 @@ impl Target {
                 let why = reason(source);
                 let failure =
                     unreachable(format!("cannot reach Kafka at {address} ({chosen}): {why}"));
-                self.with_probes(failure, &address.to_string())
+                self.with_probes(failure, address)
             }
             ClientError::Unreachable { address, origin: Origin::Advertised { by }, source } => {
                 let why = reason(source);
@@ -113,7 +114,7 @@ impl Target {
             ClientError::Address(_) | ClientError::Request(_) => Failure::usage(error.to_string()),
             ClientError::Broker { code, .. } => {
                 let exit = if is_passing(*code) { Exit::Unreachable } else { Exit::Failed };
-                let mut failure = Failure::new(exit, name_of(*code), error.to_string());
+                let mut failure = Failure::new(exit, error_word(*code), error.to_string());
                 if let Some(info) = code.info() {
                     failure = failure.hint(info.meaning);
                     failure.hints.extend(advice(info.name).iter().map(|line| (*line).to_owned()));
@@ -150,16 +151,19 @@ impl Target {
         unknown_topic(topic, known.iter().map(|topic| topic.name.as_str()))
     }
 
-    fn with_probes(&self, failure: Failure, tried: &str) -> Failure {
+    fn with_probes(&self, failure: Failure, tried: &Address) -> Failure {
         let http = self.http();
         if let Some(status) = readiness(&http) {
             return failure.hint(format!("a broker's HTTP address, {http}, answers: {status}"));
         }
-        if tried != DEFAULT_BOOTSTRAP && listens(DEFAULT_BOOTSTRAP) {
+        if tried.to_string() != DEFAULT_BOOTSTRAP && listens(DEFAULT_BOOTSTRAP) {
             let retry = format!("strandline -b {DEFAULT_BOOTSTRAP} topic list");
             return failure.hint(format!("something listens on {DEFAULT_BOOTSTRAP}; try  {retry}"));
         }
-        failure.hint("start a broker here: strandline serve")
+        if is_here(tried.host()) {
+            return failure.hint("start a broker here: strandline serve");
+        }
+        failure.hint(format!("another address: -b HOST:PORT or {BOOTSTRAP_VARIABLE}"))
     }
 }
 
@@ -201,11 +205,6 @@ const fn is_passing(code: ErrorCode) -> bool {
     )
 }
 
-/// A stable word for a Kafka error.
-fn name_of(code: ErrorCode) -> &'static str {
-    code.info().map_or("unknown_kafka_error", |info| info.name)
-}
-
 /// The system's word for an I/O error, without its number.
 fn reason(error: &io::Error) -> String {
     match error.kind() {
@@ -214,6 +213,12 @@ fn reason(error: &io::Error) -> String {
         io::ErrorKind::HostUnreachable => "no route to the host".to_owned(),
         _ => error.to_string(),
     }
+}
+
+/// Whether a host is this machine: only its own addresses can be taken.
+fn is_here(host: &str) -> bool {
+    let Ok(mut addresses) = (host, 0).to_socket_addrs() else { return false };
+    addresses.any(|address| UdpSocket::bind(address).is_ok())
 }
 
 fn listens(address: &str) -> bool {
@@ -318,6 +323,18 @@ mod tests {
             format!("cannot reach Kafka at {address} (from -b): connection refused")
         );
         assert_eq!(failure.hints.len(), 1);
+    }
+
+    #[test]
+    fn a_broker_can_only_be_started_where_the_address_is() {
+        for here in ["localhost", "127.0.0.1", "::1", "0.0.0.0"] {
+            // A machine may have no IPv6.
+            assert!(is_here(here) || here == "::1", "{here}");
+        }
+        // Addresses and names that are nobody's (RFC 5737, RFC 6761).
+        for elsewhere in ["192.0.2.1", "nosuch.invalid"] {
+            assert!(!is_here(elsewhere), "{elsewhere}");
+        }
     }
 
     #[test]

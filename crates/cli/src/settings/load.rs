@@ -75,6 +75,16 @@ pub(crate) enum Notice {
     },
 }
 
+impl Notice {
+    /// A stable word for scripts.
+    pub(crate) const fn code(&self) -> &'static str {
+        match self {
+            Self::Ignored(_) => "setting_ignored",
+            Self::Shadowed { .. } => "setting_overridden",
+        }
+    }
+}
+
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -11,6 +11,7 @@ use crate::command::target::Target;
 use crate::console;
 use crate::failure::{Exit, Failure};
 use crate::http;
+use crate::remark::Remark;
 use crate::table::{Align, Table};
 
 /// Between two questions while waiting.
@@ -49,7 +50,7 @@ impl Health {
                         |failure| failure.message.clone(),
                         |(_, answer)| why_not(answer),
                     );
-                    console::say(&format!("waiting: {why}"));
+                    Remark::note("waiting", format!("waiting: {why}")).say(self.format);
                 }
                 sleep(PAUSE).await;
                 continue;
@@ -110,7 +111,7 @@ mod tests {
             {"name": "disk", "ok": true, "detail": "above its floor"},
         ]});
         let failure = not_ready(&answer);
-        assert_eq!((failure.exit, failure.code), (Exit::Unsatisfied, "not_ready"));
+        assert_eq!((failure.exit, failure.code.as_ref()), (Exit::Unsatisfied, "not_ready"));
         assert_eq!(failure.message, "the broker is not ready: recovery, listeners");
         assert_eq!(why_not(&answer), "recovery under way, listeners not yet");
         let text = table(&answer).render();

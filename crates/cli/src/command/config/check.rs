@@ -5,6 +5,7 @@ use clap::Args;
 use crate::command::OutputFormat;
 use crate::console;
 use crate::failure::Failure;
+use crate::remark::Remark;
 use crate::serve::{Plan, ServeOptions};
 use crate::settings::{Shown, show};
 
@@ -52,6 +53,7 @@ impl Check {
     }
 
     fn plan(self) -> Result<Plan, Failure> {
+        let format = self.format;
         let options = ServeOptions {
             config: self.file,
             assignments: self.assignments,
@@ -60,7 +62,7 @@ impl Check {
         };
         let plan = Plan::make(options, std::env::vars_os())?;
         for notice in plan.settings.notices() {
-            console::say(&format!("warning: {notice}"));
+            Remark::warning(notice.code(), notice.to_string()).say(format);
         }
         Ok(plan)
     }

@@ -14,7 +14,11 @@ use crate::table::plain;
 /// Prints what is configured, and where each value comes from.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  strandline config get topic:orders\n  strandline config get \
-                  topic:orders retention.ms\n  strandline config get broker:1 --all --format json")]
+                  topic:orders retention.ms\n  strandline config get broker:1 --all --format \
+                  json\n\nEach value comes with who set it: topic, group, client-metrics, broker \
+                  (this one), cluster (all brokers), static (what the broker was started with: its \
+                  file, environment and command line; strandline config show tells which), or \
+                  default.")]
 pub(crate) struct Get {
     /// Whose: topic:NAME, broker:ID, cluster (all brokers), group:NAME, client-metrics:NAME.
     #[arg(value_parser = resource)]

@@ -3,8 +3,8 @@
 use clap::Args;
 use strandline_client::{Client, ClientError};
 
-use super::{explain_group, refuse_active};
-use crate::command::names::Names;
+use super::{called, explain_group, refuse_active};
+use crate::command::names::{Names, unconfirmed};
 use crate::command::target::Target;
 use crate::command::{OutputFormat, finish};
 use crate::console;
@@ -33,16 +33,16 @@ pub(crate) struct Delete {
 
 impl Delete {
     pub(super) async fn run(self, target: &Target) -> Result<(), Failure> {
-        let unconfirmed =
-            |names: &[String]| self.names.unconfirmed("deleting", "strandline group delete", names);
+        let unconfirmed_of =
+            |names: &[String]| unconfirmed("deleting", "strandline group delete", names);
         let asks = !self.yes && !self.dry_run;
         if asks && let Some(names) = self.names.plain() {
-            return Err(unconfirmed(names));
+            return Err(unconfirmed_of(names));
         }
         let mut client = target.connect().await?;
         let names = self.names.groups(target, &mut client).await?;
         if asks {
-            return Err(unconfirmed(&names));
+            return Err(unconfirmed_of(&names));
         }
         if self.dry_run {
             return self.try_out(target, &mut client, &names).await;
@@ -54,7 +54,7 @@ impl Delete {
             done.push(serde_json::json!({ "group": name, "deleted": outcome.is_ok() }));
             match outcome {
                 Ok(()) if self.format == OutputFormat::Text => {
-                    console::say(&format!("deleted {name}"));
+                    console::say(&format!("deleted {}", called(name)));
                 }
                 Ok(()) => {}
                 Err(error) => {
@@ -83,6 +83,7 @@ impl Delete {
                     found.push(serde_json::json!({ "group": name, "deleted": false }));
                     if self.format == OutputFormat::Text {
                         let count = counted(count as u64, "partition");
+                        let name = called(name);
                         console::say(&format!("would delete {name} (offsets of {count})"));
                     }
                 }

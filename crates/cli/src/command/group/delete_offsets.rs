@@ -1,10 +1,13 @@
 //! `strandline group delete-offsets`.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use strandline_client::{Client, CommittedOffset, Group};
 use strandline_wire::ErrorCode;
 
-use super::{explain_group, failures, subscribed, unknown_group};
+use super::{called, explain_group, failures, subscribed, unknown_group};
+use crate::command::error_word::error_word;
 use crate::command::names::Names;
 use crate::command::place::TopicPartitions;
 use crate::command::quote::{all_quoted, quoted};
@@ -90,12 +93,26 @@ impl DeleteOffsets {
                 return Err(unknown_group(group, known.iter().map(|known| known.id.as_str())));
             }
         }
-        for asked in &self.topics {
-            if !committed.iter().any(|one| asked.includes(&one.topic, one.partition)) {
-                let message = format!("{group}: has no offsets of {}", asked.topic);
-                let hint = format!("what it has: strandline group describe {}", quoted(group));
-                failed.push(Failure::new(Exit::Failed, "no_offsets", message).hint(hint));
+        let missing = missing(&self.topics, &committed);
+        if !missing.is_empty() {
+            let described = match client.describe_group(group).await {
+                Ok(described) => Some(described),
+                // A group that only has offsets.
+                Err(error) if error.code() == Some(ErrorCode::GROUP_ID_NOT_FOUND) => None,
+                Err(error) => return Err(explain_group(target, client, group, &error).await),
+            };
+            let is_read = |topic: &str| described.as_ref().is_some_and(|group| reads(group, topic));
+            let mut read = BTreeSet::new();
+            for (topic, partitions) in missing {
+                if is_read(&topic) {
+                    read.insert(topic);
+                } else {
+                    failed.push(no_offsets(group, &topic, &partitions));
+                }
             }
+            // Of a topic of which something is to be forgotten the same is told with that.
+            read.retain(|topic| !committed.iter().any(|one| is_asked(one) && one.topic == *topic));
+            failed.extend(read.iter().map(|topic| subscribed_to(group, topic)));
         }
         // What was committed is forgotten even when the topic itself is gone.
         let places = committed.into_iter().filter(is_asked);
@@ -141,10 +158,7 @@ impl DeleteOffsets {
                 read.dedup();
                 let read: Vec<String> = read.into_iter().cloned().collect();
                 for topic in &read {
-                    let message = format!("{group}: GROUP_SUBSCRIBED_TO_TOPIC for {topic}");
-                    let failure = Failure::new(Exit::Failed, "GROUP_SUBSCRIBED_TO_TOPIC", message)
-                        .kafka_code(ErrorCode::GROUP_SUBSCRIBED_TO_TOPIC.get());
-                    failed.push(subscribed(failure, group));
+                    failed.push(subscribed_to(group, topic));
                 }
                 places.retain(|(topic, _)| !read.contains(topic));
             }
@@ -174,6 +188,7 @@ impl DeleteOffsets {
                     if count > 0 {
                         let forgot = if self.dry_run { "would forget" } else { "forgot" };
                         let partitions = counted(count as u64, "partition");
+                        let name = called(name);
                         console::say(&format!("{name}: {forgot} the offsets of {partitions}"));
                     }
                 }
@@ -194,7 +209,96 @@ impl DeleteOffsets {
     }
 }
 
+/// What is asked for and was not committed: topics with their partitions, or without any where the
+/// whole topic was meant and nothing of it is there.
+pub(super) fn missing(
+    asked: &[TopicPartitions],
+    committed: &[CommittedOffset],
+) -> Vec<(String, Vec<i32>)> {
+    let mut missing: Vec<(String, Vec<i32>)> = Vec::new();
+    for one in asked {
+        if one.partitions.is_empty() {
+            if !committed.iter().any(|offset| offset.topic == one.topic) {
+                missing.push((one.topic.clone(), Vec::new()));
+            }
+            continue;
+        }
+        let has = |partition: i32| {
+            committed.iter().any(|at| at.topic == one.topic && at.partition == partition)
+        };
+        let partitions = one.partitions.iter().copied();
+        let partitions: Vec<i32> = partitions.filter(|partition| !has(*partition)).collect();
+        if !partitions.is_empty() {
+            missing.push((one.topic.clone(), partitions));
+        }
+    }
+    missing
+}
+
+/// `orders`, or `orders-3, orders-4`.
+pub(super) fn named_places(topic: &str, partitions: &[i32]) -> String {
+    if partitions.is_empty() {
+        return topic.to_owned();
+    }
+    let places = partitions.iter().map(|partition| format!("{topic}-{partition}"));
+    places.collect::<Vec<_>>().join(", ")
+}
+
+fn no_offsets(group: &str, topic: &str, partitions: &[i32]) -> Failure {
+    let what = if partitions.len() == 1 { "no offset" } else { "no offsets" };
+    let message = format!("{}: has {what} of {}", called(group), named_places(topic, partitions));
+    Failure::new(Exit::Failed, "no_offsets", message)
+        .hint(format!("what it has: strandline group describe {}", quoted(group)))
+}
+
+/// What a broker says of a topic that members of the group read.
+fn subscribed_to(group: &str, topic: &str) -> Failure {
+    let code = ErrorCode::GROUP_SUBSCRIBED_TO_TOPIC;
+    let message = format!("{}: {code} for {topic}", called(group));
+    let failure = Failure::new(Exit::Failed, error_word(code), message).kafka_code(code.get());
+    subscribed(failure, group)
+}
+
 /// Whether a member of the group has partitions of the topic.
 fn reads(group: &Group, topic: &str) -> bool {
     group.members.iter().flat_map(|member| &member.assigned).any(|(name, _)| name == topic)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_committed_is_named_partition_by_partition() {
+        let at = |topic: &str, partition| CommittedOffset {
+            topic: topic.to_owned(),
+            partition,
+            offset: 1,
+            metadata: String::new(),
+        };
+        let committed = [at("orders", 5), at("orders", 6)];
+        let told = |asked: &[&str]| {
+            let asked: Vec<TopicPartitions> =
+                asked.iter().map(|text| text.parse().expect("a topic")).collect();
+            let missing = missing(&asked, &committed);
+            let told = missing.iter().map(|(topic, them)| no_offsets("coop", topic, them).message);
+            told.collect::<Vec<_>>()
+        };
+        assert_eq!(told(&["orders"]), [""; 0]);
+        assert_eq!(told(&["orders:6,5"]), [""; 0]);
+        assert_eq!(told(&["orders:3"]), ["coop: has no offset of orders-3"]);
+        assert_eq!(told(&["orders:3,5,4"]), ["coop: has no offsets of orders-3, orders-4"]);
+        assert_eq!(told(&["clicks", "orders"]), ["coop: has no offsets of clicks"]);
+        assert!(no_offsets("", "t", &[]).message.starts_with("\"\": has no offsets of t"));
+    }
+
+    #[test]
+    fn a_topic_that_is_read_is_refused_in_kafkas_word() {
+        let failure = subscribed_to("coop", "orders");
+        assert_eq!(failure.message, "coop: GROUP_SUBSCRIBED_TO_TOPIC for orders");
+        assert_eq!(
+            (failure.code.as_ref(), failure.kafka_code),
+            ("group_subscribed_to_topic", Some(86))
+        );
+    }
 }

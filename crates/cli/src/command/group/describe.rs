@@ -5,7 +5,7 @@ use strandline_client::{Client, ClientError, Group, GroupKind, GroupMember};
 
 use super::lag::{self, GroupOffset};
 use super::rebalance::{self, Rebalances};
-use super::{explain_group, host};
+use super::{called, explain_group, host};
 use crate::command::names::Names;
 use crate::command::target::Target;
 use crate::command::{OutputFormat, finish};
@@ -56,7 +56,11 @@ impl Describe {
         let progress = Progress::start("reading groups", names.len());
         for name in &names {
             match self.describe(&mut client, &mut rebalances, name).await {
-                Ok(group) => described.push(group),
+                Ok(group) => {
+                    let troubles = group.offsets.iter().filter_map(|one| one.trouble.as_ref());
+                    failures.extend(troubles.map(|error| target.explain(error)));
+                    described.push(group);
+                }
                 Err(error) => {
                     failures.push(explain_group(target, &mut client, name, &error).await);
                 }
@@ -125,7 +129,7 @@ fn kind(group: &Group) -> &'static str {
 fn text(described: &Described) -> String {
     let group = &described.group;
     let members = counted(group.members.len() as u64, "member");
-    let mut head = format!("{}  {}  {}  {members}", group.id, kind(group), group.state);
+    let mut head = format!("{}  {}  {}  {members}", called(&group.id), kind(group), group.state);
     if !group.assignor.is_empty() {
         head += &format!("  assignor {}", group.assignor);
     }

@@ -29,6 +29,8 @@ pub(super) struct GroupOffset {
     pub(super) metadata: String,
     /// The partition's borders; `None` while it has no leader that answers, or is gone.
     pub(super) borders: Option<Borders>,
+    /// Why the borders are not known; nothing for a partition that is gone, which is no trouble.
+    pub(super) trouble: Option<ClientError>,
     /// The age of the next record to be read, in milliseconds; `None` when it is not known.
     pub(super) lag_ms: Option<u64>,
 }
@@ -79,6 +81,13 @@ pub(super) async fn of_group(
     let borders = borders(client, &places).await;
     let mut offsets = Vec::new();
     for ((topic, partition), borders) in places.into_iter().zip(borders) {
+        let (borders, trouble) = match borders {
+            Ok(borders) => (Some(borders), None),
+            Err(error) if error.code() == Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION) => {
+                (None, None)
+            }
+            Err(error) => (None, Some(error)),
+        };
         let found = committed
             .binary_search_by(|offset| (&offset.topic, offset.partition).cmp(&(&topic, partition)))
             .ok();
@@ -88,7 +97,8 @@ pub(super) async fn of_group(
             partition,
             committed: found.map(|offset| offset.offset),
             metadata: found.map(|offset| offset.metadata.clone()).unwrap_or_default(),
-            borders: borders.ok(),
+            borders,
+            trouble,
             lag_ms: None,
         };
         if in_time {
@@ -156,6 +166,7 @@ mod tests {
             committed,
             metadata: String::new(),
             borders,
+            trouble: None,
             lag_ms: None,
         }
     }

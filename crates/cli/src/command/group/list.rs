@@ -3,9 +3,10 @@
 use clap::Args;
 use strandline_client::{Client, ListedGroup};
 
+use super::called;
 use super::lag::{self, Totals};
-use crate::command::OutputFormat;
 use crate::command::target::Target;
+use crate::command::{OutputFormat, finish};
 use crate::console;
 use crate::failure::Failure;
 use crate::format::span;
@@ -55,7 +56,12 @@ impl List {
             wanted.as_ref().is_none_or(|wanted| wanted.eq_ignore_ascii_case(value))
         };
         groups.retain(|group| is(&self.state, &group.state) && is(&self.kind, &group.kind));
-        let lags = if self.lag { Some(lags(target, &mut client, &groups).await?) } else { None };
+        let mut failures = Vec::new();
+        let lags = if self.lag {
+            Some(lags(target, &mut client, &groups, &mut failures).await?)
+        } else {
+            None
+        };
         match self.format {
             OutputFormat::Text => {
                 console::data(table(&groups, lags.as_deref()).render().as_bytes());
@@ -69,7 +75,7 @@ impl List {
                 console::line(&serde_json::Value::from(groups).to_string());
             }
         }
-        Ok(())
+        finish(failures, self.format)
     }
 }
 
@@ -77,6 +83,7 @@ async fn lags(
     target: &Target,
     client: &mut Client,
     groups: &[ListedGroup],
+    failures: &mut Vec<Failure>,
 ) -> Result<Vec<Totals>, Failure> {
     let progress = Progress::start("reading lags", groups.len());
     let mut lags = Vec::new();
@@ -84,7 +91,10 @@ async fn lags(
         // Other kinds do not commit offsets as consumers do.
         let totals = if matches!(group.kind.as_str(), "" | "classic" | "consumer") {
             let offsets = lag::of_group(client, &group.id, &[], true).await;
-            lag::totals(&offsets.map_err(|error| target.explain(&error))?)
+            let offsets = offsets.map_err(|error| target.explain(&error))?;
+            let troubles = offsets.iter().filter_map(|one| one.trouble.as_ref());
+            failures.extend(troubles.map(|error| target.explain(error)));
+            lag::totals(&offsets)
         } else {
             Totals::default()
         };
@@ -107,7 +117,7 @@ fn table(groups: &[ListedGroup], lags: Option<&[Totals]>) -> Table {
     let mut table = Table::new(&columns);
     for (index, group) in groups.iter().enumerate() {
         let mut row = vec![
-            group.id.clone(),
+            called(&group.id).to_owned(),
             group.kind.clone(),
             group.protocol_type.clone(),
             group.state.clone(),

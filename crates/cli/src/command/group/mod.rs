@@ -118,6 +118,11 @@ fn refuse_active(group: &Described, why: &str) -> Failure {
     failure.hint(format!("members: {}   stop them first", names.join(", ")))
 }
 
+/// A group's id as people see it: one that is empty, as some old clients have, must not be a blank.
+pub(super) fn called(id: &str) -> &str {
+    if id.is_empty() { "\"\"" } else { id }
+}
+
 /// A member's address as people write it: Kafka puts a slash in front.
 fn host(host: &str) -> &str {
     host.strip_prefix('/').unwrap_or(host)
@@ -130,7 +135,7 @@ fn failures(target: &Target, group: &str, outcomes: Vec<PartitionOutcome>) -> Ve
     for outcome in outcomes {
         let Err(error) = outcome.result else { continue };
         let failure = explain_partition(target, group, &error);
-        let same = by_reason.entry((outcome.topic, failure.code.to_owned()));
+        let same = by_reason.entry((outcome.topic, failure.code.to_string()));
         let (_, partitions) = same.or_insert_with(|| (failure, Vec::new()));
         partitions.push(outcome.partition);
     }
@@ -156,7 +161,10 @@ fn explain_partition(target: &Target, group: &str, error: &ClientError) -> Failu
             | ErrorCode::ILLEGAL_GENERATION
             | ErrorCode::REBALANCE_IN_PROGRESS
             | ErrorCode::STALE_MEMBER_EPOCH,
-        ) => failure.hint(format!("{group} has got members meanwhile; stop them and try again")),
+        ) => {
+            let group = called(group);
+            failure.hint(format!("{group} has got members meanwhile; stop them and try again"))
+        }
         _ => failure,
     }
 }
@@ -165,7 +173,8 @@ fn explain_partition(target: &Target, group: &str, error: &ClientError) -> Failu
 fn subscribed(mut failure: Failure, group: &str) -> Failure {
     let who = quoted(group);
     failure.hints = vec![format!(
-        "members of {group} read this topic; stop them first   who: strandline group describe {who}"
+        "members of {} read this topic; stop them first   who: strandline group describe {who}",
+        called(group)
     )];
     failure
 }

@@ -9,10 +9,11 @@ use strandline_client::{Client, CommittedOffset, PartitionOutcome};
 use strandline_model::OffsetPoint;
 use strandline_wire::ErrorCode;
 
+use super::delete_offsets::{missing, named_places};
 use super::seek_plan::{Aim, Move, moves, partitions};
-use super::{explain_group, failures, refuse_active, unknown_group};
-use crate::command::names::{Names, name};
-use crate::command::place::{TopicPartitions, point};
+use super::{called, explain_group, failures, refuse_active, unknown_group};
+use crate::command::names::Names;
+use crate::command::place::{TopicPartitions, outside, point};
 use crate::command::target::Target;
 use crate::command::{OutputFormat, finish};
 use crate::console;
@@ -44,7 +45,7 @@ pub(crate) struct Seek {
     #[arg(long, value_name = "COUNT", allow_hyphen_values = true)]
     by: Option<i64>,
     /// Where another group is.
-    #[arg(long, value_name = "GROUP", value_parser = name)]
+    #[arg(long, value_name = "GROUP")]
     like: Option<String>,
     /// Only these topics or partitions: orders, orders:0,2.
     #[arg(short, long = "topic", value_name = "TOPIC[:PARTITIONS]")]
@@ -118,11 +119,23 @@ impl Seek {
             Ok(partitions) => partitions,
             Err(error) => return Err(self.explain_topics(target, client, &error).await),
         };
-        if partitions.is_empty() {
-            let message = format!("group \"{group}\" has committed nothing there");
+        if partitions.is_empty() && self.topics.is_empty() {
+            let message = format!("group \"{group}\" has committed nothing");
             return Err(
                 Failure::usage(message).hint("name the topics that it is to read: -t TOPIC")
             );
+        }
+        // A count of records, and another group's place, need a place to begin with.
+        let (whose, from) = match aim {
+            Aim::To(_) => return Ok(moves(client, &committed, partitions, aim).await),
+            Aim::By(_) => (group, &committed),
+            Aim::Like(other) => (self.like.as_deref().unwrap_or_default(), other),
+        };
+        if let Some((topic, partitions)) = missing(&self.topics, from).first() {
+            let places = named_places(topic, partitions);
+            return Err(Failure::usage(format!(
+                "group \"{whose}\" has committed nothing of {places}"
+            )));
         }
         Ok(moves(client, &committed, partitions, aim).await)
     }
@@ -194,10 +207,7 @@ impl Seek {
     fn show(&self, plans: &[Plan], does: bool) {
         for one in plans.iter().flat_map(|plan| &plan.moves) {
             if let (Some(wished), Ok(after)) = (one.wished, &one.after) {
-                console::say(&format!(
-                    "warning: {}-{} has no offset {wished}; the nearest is {after}",
-                    one.topic, one.partition
-                ));
+                outside(&one.topic, one.partition, wished, *after).say(self.format);
             }
         }
         match self.format {
@@ -270,11 +280,12 @@ fn summary(plan: &Plan, does: bool) -> String {
     let (again, skipped) = moves.map(Move::passes).fold((0_u64, 0_u64), |sum, one| {
         (sum.0.saturating_add(one.0), sum.1.saturating_add(one.1))
     });
+    let group = called(&plan.group);
     let (again, skipped) = (counted(again, "record"), counted(skipped, "record"));
     if does {
-        format!("{}: reads {again} again and skips {skipped}", plan.group)
+        format!("{group}: reads {again} again and skips {skipped}")
     } else {
-        format!("{}: would read {again} again and skip {skipped}", plan.group)
+        format!("{group}: would read {again} again and skip {skipped}")
     }
 }
 
@@ -290,7 +301,7 @@ fn table(plans: &[Plan], does: bool) -> Table {
     for plan in plans {
         for one in &plan.moves {
             table.row([
-                plan.group.clone(),
+                called(&plan.group).to_owned(),
                 one.topic.clone(),
                 one.partition.to_string(),
                 number(one.before),

@@ -82,7 +82,7 @@ impl Adopt {
 
     async fn carry_out(&self, id: TopicId, logs: &[PartitionId]) -> Result<(), Failure> {
         let unreadable = |error: StorageError| self.folder.unreadable(&error);
-        let engine = self.folder.open()?;
+        let engine = self.folder.open(self.format)?;
         let partition_count = logs.last().map_or(0, |last| last.index.get() + 1);
         let adoption = Adoption {
             id,

@@ -11,6 +11,7 @@ use strandline_model::PartitionId;
 use strandline_model::config::StorageEngine;
 use strandline_storage::StorageError;
 
+use crate::command::OutputFormat;
 use crate::console;
 use crate::failure::{Exit, Failure};
 use crate::serve::{cannot_open, chain};
@@ -55,11 +56,13 @@ impl Folder {
     }
 
     /// Opens it as a start does, which brings back what a crash left.
-    pub(super) fn open(&self) -> Result<Arc<FileEngine>, Failure> {
+    pub(super) fn open(&self, format: OutputFormat) -> Result<Arc<FileEngine>, Failure> {
         let disk = RealDisk::open(&self.data)
             .map_err(|source| OpenError::Io { what: "open the folder", source });
-        let config = FileEngineConfig::production(Arc::new(|error| {
-            console::say(&format!("error: the journal can't be written: {error}"));
+        let config = FileEngineConfig::production(Arc::new(move |error| {
+            let message = format!("the journal can't be written: {error}");
+            let failure = Failure::new(Exit::Failed, "journal_not_written", message);
+            console::say(&failure.shown(format));
         }));
         let opened = disk.and_then(|disk| FileEngine::open(Arc::new(disk), config));
         let (engine, _) = opened.map_err(|error| self.cannot_open(&error))?;

@@ -11,6 +11,7 @@ use super::folder::{Folder, shown};
 use crate::command::OutputFormat;
 use crate::console;
 use crate::failure::{Exit, Failure};
+use crate::remark::Remark;
 use crate::serve::now;
 use crate::table::{Align, Table};
 
@@ -56,7 +57,8 @@ impl Reconcile {
             Ok(seen) => {
                 self.check_metadata(&seen.inspection).await?;
                 for path in seen.inspection.foreign() {
-                    console::say(&format!("{path} is no part of any log; it is left alone"));
+                    let message = format!("{path} is no part of any log; it is left alone");
+                    Remark::note("foreign", message).say(self.format);
                 }
                 acts(&seen.look)
                 // Here the look ends, and with it the lock that keeps a start away.
@@ -92,7 +94,7 @@ impl Reconcile {
     /// Opens the folder as a start does, and does what is to be done.
     async fn carry_out(&self) -> Result<Vec<Act>, Failure> {
         let unreadable = |error: StorageError| self.folder.unreadable(&error);
-        let engine = self.folder.open()?;
+        let engine = self.folder.open(self.format)?;
         self.check_metadata(&*engine).await?;
         let name = StorageEngine::File.name();
         let look = Look::at(name, &*engine, &*engine).await;

@@ -16,6 +16,7 @@ use crate::console;
 use crate::failure::{Exit, Failure};
 use crate::format::counted;
 use crate::progress::Progress;
+use crate::remark::Remark;
 use crate::serve::now;
 use crate::table::{Align, Table};
 
@@ -65,10 +66,11 @@ impl RepairLogs {
             acts = self.carry_out().await?;
         } else if journal_batches > 0 {
             let appends = counted(journal_batches, "append");
-            console::say(&format!(
+            let message = format!(
                 "the journal holds {appends} that --yes writes first, as a start does: what they say \
                  of damaged logs is not in this"
-            ));
+            );
+            Remark::note("journal_not_replayed", message).say(self.format);
         }
         self.show(&acts);
         if acts.iter().all(|act| act.done) {
@@ -101,7 +103,7 @@ impl RepairLogs {
     /// Opens the folder as a start does, which may find more, and repairs.
     async fn carry_out(&self) -> Result<Vec<Act>, Failure> {
         let unreadable = |error: StorageError| self.folder.unreadable(&error);
-        let engine: Arc<FileEngine> = self.folder.open()?;
+        let engine: Arc<FileEngine> = self.folder.open(self.format)?;
         let look = Look::at(StorageEngine::File.name(), &*engine, &*engine).await;
         let look = look.map_err(|error| self.folder.no_metadata(&error))?;
         let ids = served(&look);

@@ -13,6 +13,7 @@ use crate::command::{OutputFormat, finish};
 use crate::console;
 use crate::failure::Failure;
 use crate::format::counted;
+use crate::remark::Remark;
 
 /// Gives topics more partitions. They can't be taken away again, and keys move to other partitions.
 #[derive(Debug, Args)]
@@ -127,7 +128,7 @@ impl AddPartitions {
 
     fn show(&self, all: &[Grown]) {
         for warning in all.iter().flat_map(|one| warnings(&one.topic, &one.readers)) {
-            console::say(&warning);
+            warning.say(self.format);
         }
         match self.format {
             OutputFormat::Text => {
@@ -185,7 +186,7 @@ async fn begin_at_start(
 }
 
 /// What to say about groups that may miss records of the new partitions.
-fn warnings(topic: &str, readers: &Readers) -> Vec<String> {
+fn warnings(topic: &str, readers: &Readers) -> Vec<Remark> {
     let mut warnings = Vec::new();
     let at_risk: Vec<String> =
         readers.found.iter().filter(|reader| !reader.from_start).map(Reader::to_string).collect();
@@ -195,19 +196,28 @@ fn warnings(topic: &str, readers: &Readers) -> Vec<String> {
             0 => String::new(),
             count => format!(" and {count} more"),
         };
-        warnings.push(format!(
-            "warning: {} {} {topic}: {}{others}\n  one that begins where partitions end \
-             (auto.offset.reset=latest) skips what comes into the new ones before it notices them\n  \
-             stop it before, and use --groups-from-start; or later: strandline group seek GROUP -t \
-             {}:PARTITIONS --to start",
+        let message = format!(
+            "{} {} {topic}: {}{others}",
             counted(at_risk.len() as u64, "group"),
             if at_risk.len() == 1 { "reads" } else { "read" },
             named.join(", "),
-            quoted(topic),
-        ));
+        );
+        warnings.push(
+            Remark::warning("groups_may_miss_records", message)
+                .hint(
+                    "one that begins where partitions end (auto.offset.reset=latest) skips what \
+                     comes into the new ones before it notices them",
+                )
+                .hint(format!(
+                    "stop it before, and use --groups-from-start; or later: strandline group seek \
+                     GROUP -t {}:PARTITIONS --to start",
+                    quoted(topic)
+                )),
+        );
     }
     if let Some(unknown) = &readers.unknown {
-        warnings.push(format!("warning: which groups read {topic} is not known: {unknown}"));
+        let message = format!("which groups read {topic} is not known: {unknown}");
+        warnings.push(Remark::warning("readers_unknown", message));
     }
     warnings
 }
@@ -220,10 +230,14 @@ mod tests {
         Reader { group: group.to_owned(), is_active: members > 0, members, from_start }
     }
 
+    fn texts(topic: &str, readers: &Readers) -> Vec<String> {
+        warnings(topic, readers).iter().map(ToString::to_string).collect()
+    }
+
     #[test]
     fn groups_that_may_miss_records_are_named() {
         let found = vec![reader("a", 2, false), reader("b", 0, true), reader("c", 0, false)];
-        let warned = warnings("t", &Readers { found, unknown: None });
+        let warned = texts("t", &Readers { found, unknown: None });
         assert_eq!(warned.len(), 1);
         assert!(
             warned[0].starts_with("warning: 2 groups read t: a (2 members), c\n"),
@@ -231,14 +245,14 @@ mod tests {
         );
 
         let found = (0..7).map(|index| reader(&format!("g{index}"), 0, false)).collect();
-        let warned = warnings("t", &Readers { found, unknown: None });
+        let warned = texts("t", &Readers { found, unknown: None });
         assert!(warned[0].contains("g4 and 2 more\n"), "{warned:?}");
 
         let found = vec![reader("b", 0, true)];
         assert!(warnings("t", &Readers { found, unknown: None }).is_empty());
         let unknown = Some("refused".to_owned());
         assert_eq!(
-            warnings("t", &Readers { found: Vec::new(), unknown }),
+            texts("t", &Readers { found: Vec::new(), unknown }),
             ["warning: which groups read t is not known: refused"]
         );
     }

@@ -10,7 +10,7 @@ use strandline_wire::ErrorCode;
 use tokio::time::timeout;
 
 use crate::command::deletions::pending;
-use crate::command::names::Names;
+use crate::command::names::{Names, unconfirmed};
 use crate::command::target::{Target, unknown_topic};
 use crate::command::{OutputFormat, finish};
 use crate::console;
@@ -45,16 +45,16 @@ pub(crate) struct Delete {
 
 impl Delete {
     pub(super) async fn run(self, target: &Target) -> Result<(), Failure> {
-        let unconfirmed =
-            |names: &[String]| self.names.unconfirmed("deleting", "strandline topic delete", names);
+        let unconfirmed_of =
+            |names: &[String]| unconfirmed("deleting", "strandline topic delete", names);
         let asks = !self.yes && !self.dry_run;
-        if asks && let Some(names) = self.names.plain() {
-            return Err(unconfirmed(names));
+        if asks && let Some(names) = self.names.plain_topics()? {
+            return Err(unconfirmed_of(names));
         }
         let mut client = target.connect().await?;
         let names = self.names.topics(target, &mut client).await?;
         if asks {
-            return Err(unconfirmed(&names));
+            return Err(unconfirmed_of(&names));
         }
         if self.dry_run {
             return self.try_out(target, &mut client, &names).await;

@@ -1,8 +1,9 @@
 //! `strandline topic offsets`.
 
 use clap::Args;
-use strandline_client::{Client, ClientError, OffsetAt, OffsetQuestion};
+use strandline_client::{Client, ClientError, FoundOffset, OffsetAt, OffsetQuestion};
 use strandline_model::OffsetPoint;
+use strandline_wire::ErrorCode;
 
 use crate::command::names::Names;
 use crate::command::place::{Borders, borders, offsets_at, point};
@@ -56,28 +57,26 @@ impl Offsets {
             let partitions = topic.partitions.iter();
             let partitions: Vec<(String, i32)> =
                 partitions.map(|partition| (name.clone(), partition.index)).collect();
-            for outcome in self.find(&mut client, &partitions).await {
-                match outcome {
-                    Ok(one) => found.push(one),
-                    Err(error) => failures.push(target.explain(&error)),
-                }
-            }
+            let (all, errors) = self.find(&mut client, &partitions).await;
+            found.extend(all);
+            failures.extend(errors.iter().map(|error| target.explain(error)));
         }
         self.show(&found);
         finish(failures, self.format)
     }
 
+    /// What is known of each partition, and what could not be found out.
     async fn find(
         &self,
         client: &mut Client,
         partitions: &[(String, i32)],
-    ) -> Vec<Result<Found, ClientError>> {
-        let mut outcomes = Vec::new();
+    ) -> (Vec<Found>, Vec<ClientError>) {
+        let (mut all, mut errors) = (Vec::new(), Vec::new());
         let mut open = Vec::new();
         for (place, borders) in partitions.iter().zip(borders(client, partitions).await) {
             match borders {
                 Ok(borders) => open.push((place.clone(), borders)),
-                Err(error) => outcomes.push(Err(error)),
+                Err(error) => errors.push(error),
             }
         }
         let newest: Vec<OffsetQuestion> = open
@@ -94,12 +93,24 @@ impl Offsets {
             None => open.iter().map(|_| None).collect::<Vec<_>>(),
         };
         for ((((topic, partition), borders), newest), at) in open.into_iter().zip(newest).zip(at) {
-            // Brokers before Kafka 3.0 can't be asked for it.
-            let newest = newest.ok().filter(|newest| newest.offset >= 0);
-            let newest = newest.map(|newest| (newest.offset, newest.timestamp));
-            outcomes.push(at.transpose().map(|at| Found { topic, partition, borders, newest, at }));
+            let newest = newest_record(newest).unwrap_or_else(|error| {
+                errors.push(error);
+                None
+            });
+            let at = at.transpose().unwrap_or_else(|error| {
+                errors.push(error);
+                None
+            });
+            // The last hundred of ten begin at the start.
+            let at = at.map(|at| match self.at {
+                Some(OffsetPoint::BeforeEnd(_)) => at.max(borders.start),
+                _ => at,
+            });
+            all.push(Found { topic, partition, borders, newest, at });
         }
-        outcomes
+        // One trouble of a partition is told once, however many questions met it.
+        errors.dedup_by_key(|error| error.to_string());
+        (all, errors)
     }
 
     fn show(&self, found: &[Found]) {
@@ -112,6 +123,20 @@ impl Offsets {
                 console::line(&serde_json::Value::from(found).to_string());
             }
         }
+    }
+}
+
+/// The offset and the time of the newest record; `None` where there is none, or where the broker is
+/// older than the question (Kafka 3.0).
+fn newest_record(
+    answer: Result<FoundOffset, ClientError>,
+) -> Result<Option<(i64, i64)>, ClientError> {
+    let unasked = [ErrorCode::UNSUPPORTED_VERSION, ErrorCode::UNSUPPORTED_FOR_MESSAGE_FORMAT];
+    match answer {
+        Ok(newest) => Ok((newest.offset >= 0).then_some((newest.offset, newest.timestamp))),
+        Err(ClientError::Unsupported { .. }) => Ok(None),
+        Err(error) if error.code().is_some_and(|code| unasked.contains(&code)) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -160,4 +185,21 @@ fn json(one: &Found, with_at: bool) -> serde_json::Value {
         object["at_offset"] = one.at.into();
     }
     object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_went_wrong_with_the_newest_record_is_no_absence_of_it() {
+        let found = |offset| Ok(FoundOffset { offset, timestamp: 7 });
+        let refused =
+            |code| Err(ClientError::Broker { subject: "t-0".to_owned(), code, message: None });
+        assert!(matches!(newest_record(found(3)), Ok(Some((3, 7)))));
+        assert!(matches!(newest_record(found(-1)), Ok(None)), "an empty partition");
+        assert!(matches!(newest_record(refused(ErrorCode::UNSUPPORTED_VERSION)), Ok(None)));
+        let failed = newest_record(refused(ErrorCode::KAFKA_STORAGE_ERROR));
+        assert!(failed.is_err_and(|error| error.code() == Some(ErrorCode::KAFKA_STORAGE_ERROR)));
+    }
 }

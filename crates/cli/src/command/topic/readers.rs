@@ -5,6 +5,7 @@ use std::fmt;
 use strandline_client::{Client, ClientError, ListedGroup};
 use strandline_wire::ErrorCode;
 
+use crate::command::group::called;
 use crate::format::counted;
 use crate::progress::Progress;
 
@@ -27,8 +28,10 @@ pub(super) struct Reader {
 impl fmt::Display for Reader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.members {
-            0 => f.write_str(&self.group),
-            members => write!(f, "{} ({})", self.group, counted(members as u64, "member")),
+            0 => f.write_str(called(&self.group)),
+            members => {
+                write!(f, "{} ({})", called(&self.group), counted(members as u64, "member"))
+            }
         }
     }
 }

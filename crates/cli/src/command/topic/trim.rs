@@ -5,7 +5,7 @@ use strandline_client::{Client, Topic};
 use strandline_model::OffsetPoint;
 
 use crate::command::names::Names;
-use crate::command::place::{Borders, borders, offsets_at, point};
+use crate::command::place::{Borders, borders, offsets_at, outside, point};
 use crate::command::target::{Target, unknown_topic};
 use crate::command::{OutputFormat, finish};
 use crate::console;
@@ -50,6 +50,8 @@ struct Cut {
     borders: Borders,
     /// The first offset that is kept: as it is to be, and once it was tried as it is.
     keep_from: i64,
+    /// What was asked for, where it lies behind the end.
+    wished: Option<i64>,
     done: bool,
 }
 
@@ -65,6 +67,11 @@ impl Trim {
         let names = self.names.topics(target, &mut client).await?;
         let (mut cuts, mut failures) = self.plan(target, &mut client, &names).await?;
         let deletes = cuts.iter().any(|cut| cut.records() > 0);
+        for cut in &cuts {
+            if let Some(wished) = cut.wished {
+                outside(&cut.topic, cut.partition, wished, cut.keep_from).say(self.format);
+            }
+        }
         if self.yes {
             let progress = Progress::start("trimming", cuts.len());
             for cut in cuts.iter_mut().filter(|cut| cut.records() > 0) {
@@ -118,7 +125,9 @@ impl Trim {
             match offset {
                 Ok(offset) => {
                     let keep_from = borders.clamp(offset);
-                    cuts.push(Cut { topic, partition, borders, keep_from, done: false });
+                    // What lies before a start that is past it is gone, as was asked.
+                    let wished = (offset > borders.end).then_some(offset);
+                    cuts.push(Cut { topic, partition, borders, keep_from, wished, done: false });
                 }
                 Err(error) => failures.push(target.explain(&error)),
             }
