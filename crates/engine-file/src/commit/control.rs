@@ -97,6 +97,10 @@ impl Committer {
             }
             Err(failure) => Err(self.checkpoint_failed(failure)),
         };
+        if result.is_ok() && mark == StopMark::Running {
+            // What came meanwhile may be as much again, and nothing may come after it to ask.
+            self.ask_for_checkpoint();
+        }
         self.shared.queue.checkpoint_ended(self.writer.live_bytes());
         for completion in waiting {
             completion.settle(result.clone());

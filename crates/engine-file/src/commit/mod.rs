@@ -231,17 +231,22 @@ impl Committer {
     fn after_group(&mut self) {
         let live_bytes = self.writer.live_bytes();
         self.shared.queue.set_live_bytes(live_bytes);
+        self.ask_for_checkpoint();
+        if self.appended_since_space_check >= self.shared.config.space_check_every.get() {
+            self.appended_since_space_check = 0;
+            self.shared.space.look(&*self.shared.disk);
+        }
+    }
+
+    /// Asks for a checkpoint if one is due and none is under way.
+    fn ask_for_checkpoint(&mut self) {
         let config = &self.shared.config;
-        let is_due = live_bytes >= config.checkpoint_at.get()
+        let is_due = self.writer.live_bytes() >= config.checkpoint_at.get()
             || self.direct_bytes >= config.direct_checkpoint_at.get()
             || self.shared.segments.has_many_unsynced();
         if is_due && !self.checkpointing {
             self.checkpointing = true;
             self.shared.checkpoints.request();
-        }
-        if self.appended_since_space_check >= config.space_check_every.get() {
-            self.appended_since_space_check = 0;
-            self.shared.space.look(&*self.shared.disk);
         }
     }
 }

@@ -26,9 +26,9 @@ fn large(records: u32) -> TestBatch {
     TestBatch::of(records).value_bytes(2000)
 }
 
-/// Bytes of the journal that are not zero.
+/// Bytes of the journal that are not zero. Its first file is made in the background.
 fn journal_bytes(disk: &TestDisk) -> usize {
-    let bytes = disk.contents("journal/0000.journal").expect("the first file is there");
+    let bytes = disk.contents("journal/0000.journal").unwrap_or_default();
     bytes.iter().filter(|byte| **byte != 0).count()
 }
 
