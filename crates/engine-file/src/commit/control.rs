@@ -98,8 +98,11 @@ impl Committer {
             Err(failure) => Err(self.checkpoint_failed(failure)),
         };
         if result.is_ok() && mark == StopMark::Running {
-            // What came meanwhile may be as much again, and nothing may come after it to ask.
-            self.ask_for_checkpoint();
+            // What came meanwhile may be as much again, and nothing may come after it to ask. A single
+            // file of the journal is given up by no checkpoint, however long it is.
+            if self.writer.has_older_files() || self.are_segments_due() {
+                self.ask_for_checkpoint();
+            }
         }
         self.shared.queue.checkpoint_ended(self.writer.live_bytes());
         for completion in waiting {

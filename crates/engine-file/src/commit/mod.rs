@@ -240,14 +240,18 @@ impl Committer {
 
     /// Asks for a checkpoint if one is due and none is under way.
     fn ask_for_checkpoint(&mut self) {
-        let config = &self.shared.config;
-        let is_due = self.writer.live_bytes() >= config.checkpoint_at.get()
-            || self.direct_bytes >= config.direct_checkpoint_at.get()
-            || self.shared.segments.has_many_unsynced();
+        let is_due = self.writer.live_bytes() >= self.shared.config.checkpoint_at.get()
+            || self.are_segments_due();
         if is_due && !self.checkpointing {
             self.checkpointing = true;
             self.shared.checkpoints.request();
         }
+    }
+
+    /// Whether a checkpoint is due for what the segments hold, not for the journal's length.
+    fn are_segments_due(&self) -> bool {
+        self.direct_bytes >= self.shared.config.direct_checkpoint_at.get()
+            || self.shared.segments.has_many_unsynced()
     }
 }
 

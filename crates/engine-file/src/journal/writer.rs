@@ -105,6 +105,11 @@ impl Writer {
         self.live.iter().map(|file| file.position).sum()
     }
 
+    /// Whether there are files before the current one, which a checkpoint may give up.
+    pub(crate) fn has_older_files(&self) -> bool {
+        self.live.len() > 1
+    }
+
     /// Writes a group behind the last one. It is not durable yet.
     pub(crate) fn write(&mut self, group: &mut GroupBuilder) -> Result<(), WriteFailure> {
         let bytes = group.whole_bytes();

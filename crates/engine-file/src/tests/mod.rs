@@ -1,5 +1,6 @@
 //! The engine as a whole, where the conformance suite can't look: what the disk does to it.
 
+mod checkpoint;
 mod copied;
 mod damage;
 mod direct;
