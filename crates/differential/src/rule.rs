@@ -17,7 +17,7 @@ pub(crate) struct Rule {
 const RULES_MAX: usize = 25;
 const _: () = assert!(RULES.len() <= RULES_MAX);
 
-pub(crate) static RULES: [Rule; 14] = [
+pub(crate) static RULES: [Rule; 15] = [
     Rule {
         name: "only what is served is advertised",
         because: "design §5: an API that is not served is not advertised; versions go up to what \
@@ -146,6 +146,18 @@ pub(crate) static RULES: [Rule; 14] = [
                 && d.version < 10
                 && d.case == "an unknown topic that is created"
                 && d.path.starts_with("topics[created-by-metadata-")
+        },
+    },
+    Rule {
+        name: "what is named again is told once",
+        because: "design §5: queues between tasks are bounded (so is what an answer holds: a group or a \
+                  position may be large, and a small request may name it a hundred thousand times)",
+        covers: |d| {
+            let counts = ["groups.len", "topics.len", "partitions.len"];
+            let is_count = counts.iter().any(|count| d.path.ends_with(count));
+            (d.api == "DescribeGroups" || d.api == "OffsetFetch")
+                && matches!(d.case.as_str(), "a group twice" | "a topic twice")
+                && (d.ours == ABSENT || is_count && at_least(&d.kafka, &d.ours))
         },
     },
 ];
