@@ -1,5 +1,6 @@
 """How outputs of Kafka's tools are compared: what brokers make up is named, what is meant to differ is a rule."""
 
+import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -155,7 +156,18 @@ def normal(command: Command, stage: Stage, output: Output) -> list[str]:
     return sorted(kept) if command.unordered else kept
 
 
+def in_order(line: str) -> str:
+    """An object of JSON with its fields by name: a JVM tells them in the order in which reflection found them."""
+    if not line.startswith("{"):
+        return line
+    try:
+        return json.dumps(json.loads(line), sort_keys=True, separators=(",", ":"))
+    except ValueError:
+        return line
+
+
 def plain(command: Command, stage: Stage, line: str) -> str:
+    line = in_order(line)
     line = line.replace(str(stage.files), "FILES").replace(str(stage.broker.folder), "FOLDER").rstrip()
     for pattern, instead in MADE_UP:
         line = re.sub(pattern, instead, line)
