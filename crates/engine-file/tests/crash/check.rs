@@ -106,7 +106,7 @@ fn check_batches(
         );
     }
     assert_eq!(next.unwrap_or(log_start), end, "{id}: the end is that of the last batch");
-    let compacted = promises.check_compactions(log_start, &bases, cut);
+    let compacted = promises.check_compactions((log_start, end), &bases, cut);
     compacted.unwrap_or_else(|wrong| panic!("{id}: {wrong}"));
 }
 

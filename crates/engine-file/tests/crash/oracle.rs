@@ -223,11 +223,12 @@ impl LogPromises {
         format!("{all:?}, trims {:?}, shown {:?}", self.trims, self.shown.contains_key(&at))
     }
 
-    /// Checks what compactions left out of a log that begins at `log_start` and holds batches at
-    /// `bases`: all of each or nothing, and all of what was acknowledged.
+    /// Checks what compactions left out of a log that begins at `log_start`, ends at `end` and holds
+    /// batches at `bases`: all of each or nothing, and all of what was acknowledged. Of a log that waits
+    /// for no sync a crash may take the end, and with it some of what was to go.
     pub(crate) fn check_compactions(
         &self,
-        log_start: Offset,
+        (log_start, end): (Offset, Offset),
         bases: &BTreeSet<Offset>,
         cut: usize,
     ) -> Result<(), String> {
@@ -240,7 +241,7 @@ impl LogPromises {
                     other != number && one.begun <= cut && one.gone.contains(gone)
                 })
             };
-            let judged = one.gone.iter().filter(|gone| gone.end > log_start);
+            let judged = one.gone.iter().filter(|gone| gone.end > log_start && gone.start < end);
             let judged: Vec<_> = judged.filter(|gone| is_sure || !is_of_another(gone)).collect();
             let there = judged.iter().filter(|gone| bases.contains(&gone.start)).count();
             if there > 0 && (is_sure || there < judged.len()) {
