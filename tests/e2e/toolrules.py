@@ -45,7 +45,6 @@ class Rule:
         return changed
 
 
-
 def own_keys() -> list[str]:
     """The keys of brokers that Apache Kafka does not have, as the generated reference has them."""
     reference = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
@@ -167,8 +166,7 @@ def in_order(line: str) -> str:
 
 
 def plain(command: Command, stage: Stage, line: str) -> str:
-    line = in_order(line)
-    line = line.replace(str(stage.files), "FILES").replace(str(stage.broker.folder), "FOLDER").rstrip()
+    line = in_order(line).replace(str(stage.files), "FILES").replace(str(stage.broker.folder), "FOLDER").rstrip()
     for pattern, instead in MADE_UP:
         line = re.sub(pattern, instead, line)
     line = re.sub(r"\s{2,}", "  ", line)  # columns are as wide as what was made up

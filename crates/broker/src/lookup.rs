@@ -62,7 +62,7 @@ async fn newest_in_cut_chunk(
     let mut next = Offset::ZERO;
     while let Some(Step { bytes, log_start }) = read_step(partition, next, chunk_end, STEP).await? {
         let (after, found) =
-            on_any_thread(&bytes.clone(), move || newest_among(&bytes, log_start)).await?;
+            on_any_thread(bytes, move |bytes| newest_among(bytes, log_start)).await?;
         newest = newest.max(found);
         if after <= next {
             break;
@@ -91,7 +91,7 @@ pub(crate) async fn first_at_or_after(
     let mut step = ByteCount::ZERO;
     while let Some(Step { bytes, log_start }) = read_step(partition, next, upto, step).await? {
         let (after, position) =
-            on_any_thread(&bytes.clone(), move || search(&bytes, at, log_start)).await?;
+            on_any_thread(bytes, move |bytes| search(bytes, at, log_start)).await?;
         if position.is_some() || after <= next {
             return Ok(position);
         }
@@ -135,13 +135,13 @@ async fn read_step(
 
 /// Looks through `bytes` here, or on a thread that may take its time: this one serves others.
 async fn on_any_thread<T: Send + 'static>(
-    bytes: &[u8],
-    look: impl FnOnce() -> Result<T, StorageError> + Send + 'static,
+    bytes: Bytes,
+    look: impl FnOnce(&[u8]) -> Result<T, StorageError> + Send + 'static,
 ) -> Result<T, StorageError> {
-    if is_cheap(bytes) {
-        return look();
+    if is_cheap(&bytes) {
+        return look(&bytes);
     }
-    tokio::task::spawn_blocking(look)
+    tokio::task::spawn_blocking(move || look(&bytes))
         .await
         .map_err(|_| StorageError::new(ErrorKind::Unavailable, "search was given up at shutdown"))?
 }
