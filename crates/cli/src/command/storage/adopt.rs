@@ -7,6 +7,7 @@ use strandline_model::config::StorageEngine;
 use strandline_model::{PartitionId, TopicId};
 use strandline_storage::{LogStore, StorageError};
 
+use super::consent::Consent;
 use super::folder::Folder;
 use crate::command::OutputFormat;
 use crate::console;
@@ -32,12 +33,8 @@ pub(crate) struct Adopt {
     name: String,
     #[command(flatten)]
     folder: Folder,
-    /// Only shows what would be done.
-    #[arg(long, conflicts_with = "yes")]
-    dry_run: bool,
-    /// Confirms.
-    #[arg(short, long)]
-    yes: bool,
+    #[command(flatten)]
+    consent: Consent,
     /// How to print.
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: OutputFormat,
@@ -70,11 +67,11 @@ impl Adopt {
             }
             logs
         };
-        if self.yes {
+        if self.consent.yes {
             self.carry_out(id, &logs).await?;
         }
         self.show(id, &logs);
-        if self.yes || self.dry_run {
+        if self.consent.yes || self.consent.dry_run {
             return Ok(());
         }
         Err(Failure::unconfirmed("nothing was changed: this needs a confirmation"))
@@ -106,7 +103,7 @@ impl Adopt {
     }
 
     fn show(&self, id: TopicId, logs: &[PartitionId]) {
-        let done = if self.yes { "adopted" } else { "would adopt" };
+        let done = if self.consent.yes { "adopted" } else { "would adopt" };
         match self.format {
             OutputFormat::Json => {
                 let partitions: Vec<_> = logs.iter().map(|log| log.index.get()).collect();
@@ -114,7 +111,7 @@ impl Adopt {
                     "topic_id": id.to_string(),
                     "topic": self.name,
                     "partitions": partitions,
-                    "done": self.yes,
+                    "done": self.consent.yes,
                 });
                 console::line(&act.to_string());
             }

@@ -1,6 +1,7 @@
 //! `strandline storage`: the data folder of a broker that is stopped.
 
 mod adopt;
+mod consent;
 mod folder;
 mod reconcile;
 mod repair;

@@ -7,6 +7,7 @@ use strandline_model::PartitionId;
 use strandline_model::config::StorageEngine;
 use strandline_storage::{LogStore, MetaStore, StorageError};
 
+use super::consent::Consent;
 use super::folder::{Folder, shown};
 use crate::command::OutputFormat;
 use crate::console;
@@ -24,12 +25,8 @@ use crate::table::{Align, Table};
 pub(crate) struct Reconcile {
     #[command(flatten)]
     folder: Folder,
-    /// Only shows what would be done.
-    #[arg(long, conflicts_with = "yes")]
-    dry_run: bool,
-    /// Confirms.
-    #[arg(short, long)]
-    yes: bool,
+    #[command(flatten)]
+    consent: Consent,
     /// How to print.
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: OutputFormat,
@@ -70,11 +67,11 @@ impl Reconcile {
         };
         let is_undone =
             |act: &Act| ![MISSING, DAMAGED, UNREADABLE].contains(&act.action) && !act.done;
-        if self.yes && acts.iter().any(is_undone) {
+        if self.consent.yes && acts.iter().any(is_undone) {
             acts = self.carry_out().await?;
         }
         self.show(&acts);
-        if acts.iter().any(is_undone) && !self.yes && !self.dry_run {
+        if acts.iter().any(is_undone) && !self.consent.yes && !self.consent.dry_run {
             return Err(Failure::unconfirmed("nothing was changed: this needs a confirmation"));
         }
         if acts.iter().all(|act| act.done) {

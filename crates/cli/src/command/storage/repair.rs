@@ -10,6 +10,7 @@ use strandline_model::PartitionId;
 use strandline_model::config::StorageEngine;
 use strandline_storage::{LogStore, StorageError};
 
+use super::consent::Consent;
 use super::folder::{Folder, Seen, shown};
 use crate::command::OutputFormat;
 use crate::console;
@@ -31,12 +32,8 @@ use crate::table::{Align, Table};
 pub(crate) struct RepairLogs {
     #[command(flatten)]
     folder: Folder,
-    /// Only shows what would be done.
-    #[arg(long, conflicts_with = "yes")]
-    dry_run: bool,
-    /// Confirms.
-    #[arg(short, long)]
-    yes: bool,
+    #[command(flatten)]
+    consent: Consent,
     /// How to print.
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: OutputFormat,
@@ -62,7 +59,7 @@ impl RepairLogs {
             }
         };
         // The look has ended, and with it the lock that keeps a start away.
-        if self.yes && (!acts.is_empty() || journal_batches > 0) {
+        if self.consent.yes && (!acts.is_empty() || journal_batches > 0) {
             acts = self.carry_out().await?;
         } else if journal_batches > 0 {
             let appends = counted(journal_batches, "append");
@@ -76,7 +73,7 @@ impl RepairLogs {
         if acts.iter().all(|act| act.done) {
             return Ok(());
         }
-        if !self.dry_run {
+        if !self.consent.dry_run {
             return Err(Failure::unconfirmed("nothing was changed: this needs a confirmation"));
         }
         let logs = counted(acts.len() as u64, "log");
