@@ -316,23 +316,25 @@ async fn a_folder_that_cannot_be_read_hides_its_own_log_only() {
         "{lost:?}"
     );
 
+    disk.clear_faults();
     // The topic's folder, here and aside; what its rows know is listed all the same.
     for root in ["logs", "quarantine"] {
         disk.inject(&format!("{root}/{topic}"), 0, Fault::List);
     }
     let all = [partition(0), partition(1), partition(2)];
     assert_eq!(running.file.list().await.unwrap(), all);
+    disk.clear_faults();
     disk.inject(&format!("quarantine/{topic}/2"), 0, Fault::List);
     let quarantined = running.file.quarantined().await.unwrap();
     assert_eq!(quarantined.iter().map(|one| one.id).collect::<Vec<_>>(), [partition(2)]);
 
     // The same of a folder that nobody serves.
+    disk.clear_faults();
     let disk = running.close().await;
     disk.inject(&format!("logs/{topic}/0"), 0, Fault::List);
     let seen = Inspection::open(std::sync::Arc::new(disk.clone())).unwrap();
     let told: Vec<_> = seen.lost().into_iter().map(|one| (one.id, one.certainty)).collect();
     assert_eq!(told, expected);
-    disk.inject(&format!("logs/{topic}/0"), 0, Fault::List);
     let findings = seen.verify(partition(0)).findings;
     assert!(findings[0].1.message.contains("os error 5"), "{findings:?}");
 }

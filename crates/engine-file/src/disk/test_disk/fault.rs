@@ -29,7 +29,8 @@ pub enum Fault {
     },
     /// A read fails (`EIO`).
     Read,
-    /// A folder can't be listed (`EIO`).
+    /// A folder can't be listed (`EIO`). It stays so until [`super::TestDisk::clear_faults`]: who else lists
+    /// it in the background takes nothing from whom the test means.
     List,
 }
 
@@ -94,7 +95,8 @@ impl Faults {
         self.armed.push(Armed { path_contains: path_contains.to_owned(), skip, fault });
     }
 
-    /// The fault that an operation on `path` meets, if any. Each happens once.
+    /// The fault that an operation on `path` meets, if any. Each happens once, but a folder that can't be
+    /// listed stays so.
     pub(super) fn meet(&mut self, moment: Moment, path: &str) -> Option<Fault> {
         let mut met = None;
         for (index, armed) in self.armed.iter_mut().enumerate() {
@@ -106,7 +108,11 @@ impl Faults {
                 }
             }
         }
-        met.map(|index| self.armed.remove(index).fault)
+        let fault = self.armed.get(met?)?.fault;
+        if fault != Fault::List {
+            self.armed.remove(met?);
+        }
+        Some(fault)
     }
 
     pub(super) fn clear(&mut self) {
