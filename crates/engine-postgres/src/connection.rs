@@ -9,8 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::sync::{Mutex, OnceCell};
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, NoTls, Row, Statement};
 
@@ -28,6 +30,8 @@ pub(crate) struct Connector {
     config: tokio_postgres::Config,
     place: String,
     statement_wait: Duration,
+    /// Where connections live, whoever asks for one: that runtime outlives the engine.
+    runtime: Handle,
 }
 
 /// How transactions of a connection see each other.
@@ -67,7 +71,8 @@ impl Connector {
         }
         // The name was checked; a statement names tables alone.
         to.options(format!("-c search_path={}", config.schema));
-        Self { config: to, place: config.place(), statement_wait: config.statement_wait }
+        let (place, statement_wait) = (config.place(), config.statement_wait);
+        Self { config: to, place, statement_wait, runtime: Handle::current() }
     }
 
     /// A connection without anything prepared; whoever holds the client ends it.
@@ -81,8 +86,10 @@ impl Connector {
             let options = format!("{options} -c default_transaction_isolation=serializable");
             config.options(options);
         }
-        let connected = tokio::time::timeout(CONNECT_WAIT, config.connect(NoTls)).await;
-        let Ok(connected) = connected else {
+        let connecting = self
+            .runtime
+            .spawn(async move { tokio::time::timeout(CONNECT_WAIT, config.connect(NoTls)).await });
+        let Ok(Ok(connected)) = connecting.await else {
             let reason = format!("no answer within {} s", CONNECT_WAIT.as_secs());
             return Err(self.refused(reason, true));
         };
@@ -93,7 +100,7 @@ impl Connector {
             }
             _ => OpenError::Unreachable { place: self.place.clone(), source: error },
         })?;
-        let task = tokio::spawn(async move {
+        let task = self.runtime.spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(error = describe(&error), "connection to PostgreSQL ended");
             }
@@ -195,8 +202,9 @@ pub(crate) struct Pool {
     next: AtomicUsize,
 }
 
-/// How often a statement that may be repeated is tried when its connection is lost.
-const TRIES_MAX: usize = 3;
+/// For how long a statement that may be repeated is tried when its connection is lost: a server that
+/// restarts is there again by then.
+const REPEAT_WAIT: Duration = Duration::from_secs(5);
 
 impl Pool {
     pub(crate) fn new(connector: Arc<Connector>, size: usize) -> Self {
@@ -222,6 +230,7 @@ impl Pool {
         query: Query,
         params: Params<'_>,
     ) -> Result<Vec<Row>, Failure> {
+        let begun = Instant::now();
         let mut tries = 1;
         loop {
             let answer = match self.connection().await {
@@ -230,7 +239,7 @@ impl Pool {
             };
             match answer {
                 Ok(rows) => return Ok(rows),
-                Err(failure) if tries == TRIES_MAX => return Err(failure),
+                Err(failure) if begun.elapsed() > REPEAT_WAIT => return Err(failure),
                 Err(failure) if matches!(failure, Failure::Lost(_)) || failure.is_conflict() => {}
                 Err(failure) => return Err(failure),
             }

@@ -16,7 +16,8 @@ const _: () = assert!(MIGRATIONS.len() == VERSION as usize, "each step is a vers
 /// The oldest server that is tested.
 const SERVER_VERSION_MIN: i32 = 15;
 
-/// Who migrates holds this lock, of PostgreSQL's advisory ones, until its transaction ends: "strandli".
+/// Who migrates holds this one of PostgreSQL's advisory locks until its transaction ends: the first
+/// eight letters of our name.
 const MIGRATION_LOCK: i64 = 0x7374_7261_6e64_6c69;
 
 /// What is right with the server but not as it should be.
