@@ -9,6 +9,7 @@ mod parent;
 mod plan;
 mod port_owner;
 mod ports;
+mod postgres;
 mod reconciliation;
 mod run;
 mod status;

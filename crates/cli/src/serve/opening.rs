@@ -27,7 +27,7 @@ impl Opening {
     pub(crate) fn begin(storage: &Storage) -> Self {
         let folder = match storage {
             Storage::Folder(_) => Some(Arc::default()),
-            Storage::Memory => None,
+            Storage::Memory | Storage::Database(_) => None,
         };
         Self { begun: Instant::now(), folder }
     }

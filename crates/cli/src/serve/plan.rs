@@ -56,6 +56,8 @@ pub(crate) enum Storage {
     Folder(PathBuf),
     /// In memory alone.
     Memory,
+    /// Nothing in a folder, and not all in memory: in this database.
+    Database(String),
 }
 
 impl fmt::Display for Storage {
@@ -63,6 +65,7 @@ impl fmt::Display for Storage {
         match self {
             Self::Folder(folder) => folder.display().fmt(f),
             Self::Memory => f.write_str("memory, gone when the broker stops"),
+            Self::Database(place) => f.write_str(place),
         }
     }
 }
@@ -118,13 +121,7 @@ impl Plan {
         sources.flags = flags(&options, &before_flags)?;
         let settings = Settings::load(&sources).map_err(faulty)?;
         let config = settings.broker_config().map_err(|fault| faulty(vec![*fault]))?;
-        let storage = match (config.storage_default, config.meta_store) {
-            (StorageEngine::Memory, StorageEngine::Memory) => Storage::Memory,
-            (StorageEngine::File, _) | (_, StorageEngine::File) => {
-                let folder = config.data_dir.as_deref().unwrap_or(DEFAULT_FOLDER);
-                Storage::Folder(PathBuf::from(folder))
-            }
-        };
+        let storage = where_kept(&config);
         Ok(Self {
             settings,
             config,
@@ -145,6 +142,24 @@ impl Plan {
     /// Whether others than this machine may reach Kafka's port.
     pub(crate) fn is_open_to_others(&self) -> bool {
         self.config.listeners.iter().any(|listener| !is_loopback(listener))
+    }
+}
+
+fn where_kept(config: &BrokerConfig) -> Storage {
+    match (config.storage_default, config.meta_store) {
+        (StorageEngine::Memory, StorageEngine::Memory) => Storage::Memory,
+        (StorageEngine::File, _) | (_, StorageEngine::File) => {
+            let folder = config.data_dir.as_deref().unwrap_or(DEFAULT_FOLDER);
+            Storage::Folder(PathBuf::from(folder))
+        }
+        (StorageEngine::Postgres, StorageEngine::Memory | StorageEngine::Postgres)
+        | (StorageEngine::Memory, StorageEngine::Postgres) => {
+            let place = config
+                .postgres
+                .as_ref()
+                .map(|place| format!("postgres {}:{}/{}", place.host, place.port, place.database));
+            Storage::Database(place.expect("the configuration names it"))
+        }
     }
 }
 

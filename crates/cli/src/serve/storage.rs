@@ -7,6 +7,7 @@ use std::sync::Arc;
 use strandline_broker::{Engines, Strangers, first_memory_offset};
 use strandline_engine_file::disk::RealDisk;
 use strandline_engine_file::{FileEngine, FileEngineConfig, OpenError};
+use strandline_engine_postgres::PostgresEngine;
 use strandline_model::ByteCount;
 use strandline_model::config::{FsyncPolicy, StorageEngine};
 use strandline_storage::{
@@ -15,6 +16,7 @@ use strandline_storage::{
 
 use super::opening::Opening;
 use super::plan::{Plan, Storage};
+use super::postgres;
 use super::run::chain;
 use crate::console;
 use crate::failure::{Exit, Failure};
@@ -40,36 +42,63 @@ pub(crate) async fn open(plan: &Plan, opening: &Opening) -> Result<Opened, Failu
         tokio::spawn(task);
     }));
     let memory_logs: Arc<dyn LogStore> = Arc::<MemoryEngine>::clone(&memory);
-    let engines = Engines::new(StorageEngine::Memory.name(), memory_logs);
-    let Storage::Folder(folder) = &plan.storage else {
-        return Ok(Opened { engines, meta: memory, report: None });
-    };
+    let mut engines = Engines::new(StorageEngine::Memory.name(), memory_logs);
+    let mut meta: Arc<dyn MetaStore> = Arc::<MemoryEngine>::clone(&memory);
+    let mut reports = Vec::new();
+    let store = plan.config.meta_store;
+    if let Storage::Folder(folder) = &plan.storage {
+        let (file, report) = open_file(folder, plan, opening).await?;
+        let logs: Arc<dyn LogStore> = Arc::<FileEngine>::clone(&file);
+        // Topics that are forgotten at each stop must not make strangers of the logs on disk.
+        let strangers = match store {
+            StorageEngine::File | StorageEngine::Postgres => Strangers::Quarantine,
+            StorageEngine::Memory => Strangers::Report,
+        };
+        engines = engines.and_with(StorageEngine::File.name(), logs, strangers);
+        if store == StorageEngine::File {
+            meta = file;
+        }
+        reports.push(report);
+    }
+    if let Some(place) = &plan.config.postgres {
+        let postgres = postgres::open(place).await?;
+        let logs: Arc<dyn LogStore> = Arc::<PostgresEngine>::clone(&postgres);
+        // What others keep in the same database is none of a folder's business.
+        let strangers = match store {
+            StorageEngine::Postgres => Strangers::Quarantine,
+            StorageEngine::File | StorageEngine::Memory => Strangers::Report,
+        };
+        engines = engines.and_with(StorageEngine::Postgres.name(), logs, strangers);
+        if store == StorageEngine::Postgres {
+            meta = postgres;
+        }
+        reports.push(format!("PostgreSQL answers, schema {}", place.schema));
+    }
+    if store != StorageEngine::Memory {
+        let first = first_memory_offset(&*meta)
+            .await
+            .map_err(|error| Failure::new(Exit::Failed, "metadata", chain(&error)))?;
+        memory.begin_logs_at(first);
+    }
+    let report = (!reports.is_empty()).then(|| reports.join("; "));
+    Ok(Opened { engines, meta, report })
+}
+
+async fn open_file(
+    folder: &Path,
+    plan: &Plan,
+    opening: &Opening,
+) -> Result<(Arc<FileEngine>, String), Failure> {
     let config = FileEngineConfig {
         metadata: durability(plan.config.storage_file_fsync),
         progress: opening.folder(),
         ..FileEngineConfig::production(Arc::new(end_process))
     };
-    let root = folder.clone();
+    let root = folder.to_owned();
     // Recovery blocks, and HTTP must be able to say that it is under way.
     let opened = tokio::task::spawn_blocking(move || open_folder(&root, config)).await;
     let opened = opened.expect("opening a folder never panics, and nobody cancels it");
-    let (file, report) = opened.map_err(|error| cannot_open(folder, &error))?;
-    let file_logs: Arc<dyn LogStore> = Arc::<FileEngine>::clone(&file);
-    let meta: Arc<dyn MetaStore> = match plan.config.meta_store {
-        StorageEngine::File => file,
-        StorageEngine::Memory => Arc::<MemoryEngine>::clone(&memory),
-    };
-    let first = first_memory_offset(&*meta)
-        .await
-        .map_err(|error| Failure::new(Exit::Failed, "metadata", chain(&error)))?;
-    memory.begin_logs_at(first);
-    // Topics that are forgotten at each stop must not make strangers of the logs on disk.
-    let strangers = match plan.config.meta_store {
-        StorageEngine::File => Strangers::Quarantine,
-        StorageEngine::Memory => Strangers::Report,
-    };
-    let engines = engines.and_with(StorageEngine::File.name(), file_logs, strangers);
-    Ok(Opened { engines, meta, report: Some(report) })
+    opened.map_err(|error| cannot_open(folder, &error))
 }
 
 fn open_folder(

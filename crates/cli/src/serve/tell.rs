@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use strandline_broker::Broker;
 use strandline_model::ByteCount;
-use strandline_model::config::FsyncPolicy;
+use strandline_model::config::{FsyncPolicy, StorageEngine};
 
 use super::banner::Banner;
 use super::plan::{Plan, Storage};
@@ -95,6 +95,7 @@ pub(super) fn tell_ready(
     let data = match &plan.storage {
         Storage::Folder(folder) => folder.display().to_string(),
         Storage::Memory => "memory".to_owned(),
+        Storage::Database(place) => place.clone(),
     };
     let banner = Banner {
         cluster_id: broker.cluster_id(),
@@ -113,6 +114,12 @@ pub(super) fn tell_ready(
 fn how_kept(plan: &Plan, broker: &Broker) -> String {
     let policy = match (&plan.storage, plan.config.storage_file_fsync) {
         (Storage::Memory, _) => return "gone when the broker stops".to_owned(),
+        (Storage::Database(_), _) if plan.config.storage_default == StorageEngine::Memory => {
+            return "memory engine, records are gone when the broker stops".to_owned();
+        }
+        (Storage::Database(_), _) => {
+            return "postgres engine, every acknowledged record is committed".to_owned();
+        }
         (Storage::Folder(_), FsyncPolicy::Commit) => {
             "file engine, every acknowledged record is on disk (fsync)".to_owned()
         }

@@ -7,6 +7,7 @@ use super::connection_limits::ConnectionLimits;
 use super::fsync::FsyncPolicy;
 use super::key::Effect;
 use super::listener::{Listener, SecurityProtocol};
+use super::postgres::PostgresPlace;
 use super::resolve::BrokerLayers;
 use super::topic_config::StorageEngine;
 use super::typed::Reader;
@@ -31,6 +32,8 @@ pub struct BrokerConfig {
     pub storage_file_fsync: FsyncPolicy,
     /// `meta.store`.
     pub meta_store: StorageEngine,
+    /// `postgres.*`; `None` when no host is named.
+    pub postgres: Option<PostgresPlace>,
     /// `num.partitions`.
     pub num_partitions: u32,
     /// `default.replication.factor`.
@@ -149,9 +152,9 @@ impl BrokerLayers {
             listeners,
             data_dir: data_dir(&read)?,
             storage_default: engine(&read, "storage.default"),
-            storage_file_fsync: FsyncPolicy::parse(&read.text("storage.file.fsync"))
-                .expect("the table checks the policy"),
+            storage_file_fsync: fsync(&read),
             meta_store: engine(&read, "meta.store"),
+            postgres: PostgresPlace::read(&read)?,
             num_partitions: read.count("num.partitions"),
             default_replication_factor: i32::try_from(read.number("default.replication.factor"))
                 .expect("an int key"),
@@ -223,6 +226,10 @@ impl BrokerLayers {
         }
         Ok(())
     }
+}
+
+fn fsync<F: Fn(&str) -> Option<Value>>(read: &Reader<F>) -> FsyncPolicy {
+    FsyncPolicy::parse(&read.text("storage.file.fsync")).expect("the table checks the policy")
 }
 
 fn engine<F: Fn(&str) -> Option<Value>>(read: &Reader<F>, name: &str) -> StorageEngine {

@@ -1,11 +1,11 @@
 //! Keys that Kafka does not have.
 
 use super::fsync::FsyncPolicy;
-use super::key::{ConfigKey, UNSET, boolean, int, list, long, same, string};
+use super::key::{ConfigKey, UNSET, boolean, int, list, long, password, same, string};
 use super::value::Value;
 
 /// The engines that `storage.engine` may name.
-const ENGINES: &[&str] = &["file", "memory"];
+const ENGINES: &[&str] = &["file", "memory", "postgres"];
 
 pub(super) const TOPIC_KEYS: &[ConfigKey] = &[
     string("storage.engine", "file").one_of(ENGINES).falls_back_to(&[same("storage.default")]).doc(
@@ -39,9 +39,23 @@ pub(super) const BROKER_KEYS: &[ConfigKey] = &[
             "When the file engine makes records durable: `commit` before each acknowledgement, \
              `interval:100ms` in the background, `never` when the kernel pleases.",
         ),
-    string("meta.store", "file")
-        .one_of(&["file", "memory"])
-        .doc("Where topics, configs and offsets are kept."),
+    string("meta.store", "file").one_of(ENGINES).doc("Where topics, configs and offsets are kept."),
+    string("postgres.host", UNSET).not_empty().doc(
+        "The PostgreSQL server of the engine `postgres`: a name, an address, or the folder of a \
+         Unix socket. Unset: there is no such engine. One broker uses a schema.",
+    ),
+    int("postgres.port", "5432").between(1, 65535).doc("The port of the server."),
+    string("postgres.user", "strandline").not_empty().doc("Who connects to it."),
+    string("postgres.database", "strandline").not_empty().doc("The database, which must exist."),
+    string("postgres.schema", "strandline").not_empty().doc(
+        "The schema that holds the engine's tables, which are made when they are missing: \
+         lower-case letters, digits and `_`.",
+    ),
+    password("postgres.password", UNSET)
+        .doc("The user's password. Better in the environment or in a file than in the properties."),
+    string("postgres.password.file", UNSET)
+        .not_empty()
+        .doc("A file that holds the user's password and nothing else."),
     long("log.retention.records", "-1")
         .at_least(-1)
         .cluster_wide()

@@ -50,6 +50,8 @@ pub enum StorageEngine {
     File,
     /// Memory: gone when the broker stops.
     Memory,
+    /// A PostgreSQL database.
+    Postgres,
 }
 
 impl StorageEngine {
@@ -58,6 +60,7 @@ impl StorageEngine {
         match self {
             Self::File => "file",
             Self::Memory => "memory",
+            Self::Postgres => "postgres",
         }
     }
 
@@ -66,6 +69,7 @@ impl StorageEngine {
         match name {
             "file" => Some(Self::File),
             "memory" => Some(Self::Memory),
+            "postgres" => Some(Self::Postgres),
             _ => None,
         }
     }
@@ -312,7 +316,7 @@ mod tests {
                 "compression.type",
                 ["producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"].as_slice(),
             ),
-            ("storage.engine", &["file", "memory"]),
+            ("storage.engine", &["file", "memory", "postgres"]),
             ("message.timestamp.type", &["CreateTime", "LogAppendTime"]),
         ] {
             for word in words {

@@ -123,6 +123,7 @@ fn e2e(context: &Context) -> anyhow::Result<()> {
     let go = provision::go(context)?;
     provision::kafka(context)?;
     provision::command(context, "kcat", "kcat")?;
+    provision::postgres(context)?;
     provision::command(context, "npm", "nodejs npm")?;
     run(&context.root, python.join("python"))
         .words("-m pytest -c tests/e2e/pytest.ini --rootdir tests/e2e --durations=10 tests/e2e")

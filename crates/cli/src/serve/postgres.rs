@@ -1,0 +1,108 @@
+//! Opens the PostgreSQL engine, and waits for a server that is not there yet.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use strandline_engine_postgres::{OpenError, Password, PostgresConfig, PostgresEngine};
+use strandline_model::config::PostgresPlace;
+use strandline_storage::ErrorKind;
+
+use super::run::chain;
+use super::tell::tell;
+use crate::failure::{Exit, Failure};
+
+/// Between two tries to reach the server.
+const TRY_EVERY: Duration = Duration::from_millis(500);
+
+/// How often a start that waits says so.
+const TOLD_EVERY: Duration = Duration::from_secs(5);
+
+/// Opens the engine. Waits for as long as nobody answers: a server may start after its brokers. What
+/// waiting does not mend is an error at once.
+pub(super) async fn open(place: &PostgresPlace) -> Result<Arc<PostgresEngine>, Failure> {
+    let config = config(place).map_err(|error| cannot_open(&error))?;
+    let mut told: Option<Instant> = None;
+    loop {
+        let error = match PostgresEngine::open(config.clone()).await {
+            Ok(started) => {
+                for advice in started.advice {
+                    tell(&format!("PostgreSQL: {}", advice.message));
+                }
+                return Ok(Arc::new(started.engine));
+            }
+            Err(error) if passes(&error) => error,
+            Err(error) => return Err(cannot_open(&error)),
+        };
+        if told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
+            tell(&format!("waiting for PostgreSQL: {}", chain(&error)));
+            told = Some(Instant::now());
+        }
+        tokio::time::sleep(TRY_EVERY).await;
+    }
+}
+
+fn config(place: &PostgresPlace) -> Result<PostgresConfig, OpenError> {
+    let password = match (&place.password, &place.password_file) {
+        (Some(password), _) => Some(Password::new(password.as_str())),
+        (None, Some(file)) => Some(Password::from_file(Path::new(file))?),
+        (None, None) => None,
+    };
+    let PostgresPlace { host, port, user, database, schema, .. } = place.clone();
+    Ok(PostgresConfig { host, port, user, password, database, schema, ..PostgresConfig::new() })
+}
+
+/// Whether the same may work a moment later.
+fn passes(error: &OpenError) -> bool {
+    match error {
+        OpenError::Unreachable { .. } => true,
+        OpenError::Storage(error) => error.kind() == ErrorKind::Unavailable,
+        OpenError::Config(_)
+        | OpenError::Password { .. }
+        | OpenError::Refused { .. }
+        | OpenError::Unfit(_)
+        | OpenError::NewerSchema { .. } => false,
+    }
+}
+
+fn cannot_open(error: &OpenError) -> Failure {
+    let fail = |code| Failure::new(Exit::Failed, code, chain(error));
+    match error {
+        OpenError::Config(_) => fail("postgres_config").hint("see the keys `postgres.*`"),
+        OpenError::Password { .. } => fail("postgres_password_file"),
+        OpenError::Refused { .. } => fail("postgres_refused").hint(
+            "check postgres.user, postgres.database and the password; the user must own the schema",
+        ),
+        OpenError::Unfit(_) => fail("postgres_unfit"),
+        OpenError::NewerSchema { .. } => fail("postgres_schema_newer"),
+        OpenError::Unreachable { .. } | OpenError::Storage(_) => fail("postgres"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place() -> PostgresPlace {
+        PostgresPlace {
+            host: "localhost".to_owned(),
+            port: 5432,
+            user: "strandline".to_owned(),
+            database: "strandline".to_owned(),
+            schema: "strandline".to_owned(),
+            password: None,
+            password_file: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn what_waiting_does_not_mend_ends_the_start() {
+        let wrong = PostgresPlace { schema: "No Name".to_owned(), ..place() };
+        let failure = open(&wrong).await.expect_err("no name");
+        assert_eq!(failure.code, "postgres_config", "{failure}");
+        let wrong = PostgresPlace { password_file: Some("nowhere".to_owned()), ..place() };
+        let failure = open(&wrong).await.expect_err("no file");
+        assert_eq!(failure.code, "postgres_password_file", "{failure}");
+        assert!(failure.message.contains("nowhere"), "{failure}");
+    }
+}

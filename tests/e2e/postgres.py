@@ -1,0 +1,77 @@
+"""A PostgreSQL server of the tests' own: on a free port, in a fresh folder, as an ordinary user."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from broker import free_port_pair
+from deadline import wait_until
+
+PASSWORD = "open sesame"
+MISSING = "these tests start a PostgreSQL server, and none is installed: apt-get install postgresql (15 or later)"
+
+
+def programs() -> Path:
+    """The folder of the newest server's programs."""
+    if named := os.environ.get("STRANDLINE_POSTGRES_BIN"):
+        return Path(named)
+    found = [path for path in Path("/usr/lib/postgresql").glob("*/bin") if (path / "initdb").exists()]
+    assert found, MISSING
+    return max(found, key=lambda path: int(path.parent.name))
+
+
+class Postgres:
+    """The server refuses root: then it runs as the user that Debian's package makes."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="strandline-postgres-"))
+        self.port = free_port_pair()
+        self.process: subprocess.Popen | None = None
+        self.user: dict[str, object] = {}
+        if os.geteuid() == 0:
+            shutil.chown(self.folder, "postgres", "postgres")
+            self.user = {"user": "postgres", "group": "postgres", "extra_groups": []}
+        self.password_file = self.folder / "password"
+        self.password_file.write_text(PASSWORD + "\n")
+        self.password_file.chmod(0o644)
+        initdb = [str(programs() / "initdb"), "-U", "strandline", "-A", "scram-sha-256", "--no-sync", "--locale=C"]
+        initdb += ["-E", "UTF8", f"--pwfile={self.password_file}", "-D", str(self.folder / "data")]
+        subprocess.run(initdb, check=True, capture_output=True, cwd=self.folder, **self.user)
+
+    def start(self) -> "Postgres":
+        command = [str(programs() / "postgres"), "-D", str(self.folder / "data"), "-p", str(self.port)]
+        command += ["-k", str(self.folder), "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off"]
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, **self.user)
+        ready = [str(programs() / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        wait_until("PostgreSQL is ready", lambda: subprocess.run(ready).returncode == 0, seconds=60)
+        return self
+
+    def kill(self) -> None:
+        """What is under way ends, nothing is closed."""
+        self.process.send_signal(3)  # SIGQUIT: PostgreSQL's immediate shutdown
+        self.process.wait(timeout=30)
+
+    def sql(self, text: str) -> str:
+        command = [str(programs() / "psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", str(self.port)]
+        command += ["-U", "strandline", "-d", "postgres", "-c", text]
+        done = subprocess.run(command, check=True, capture_output=True, text=True, env={"PGPASSWORD": PASSWORD})
+        return done.stdout.strip()
+
+    def properties(self) -> dict[str, object]:
+        """A broker's, for everything in this database."""
+        return {
+            "storage_default": "postgres",
+            "meta_store": "postgres",
+            "postgres_host": "127.0.0.1",
+            "postgres_port": self.port,
+            "postgres_database": "postgres",
+            "postgres_password_file": self.password_file,
+        }
+
+    def close(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
