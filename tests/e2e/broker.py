@@ -7,7 +7,9 @@ import socket
 import subprocess
 from pathlib import Path
 
+import storage
 from deadline import wait_until
+from ports import free_port_pair
 
 ROOT = Path(__file__).resolve().parents[2]
 KAFKA = ROOT / "tests" / "peers" / "kafka" / "kafka"
@@ -102,9 +104,16 @@ class Strandline(Broker):
     def command(self) -> list[str]:
         command = [str(BINARY), "serve", "--data", str(self.data), "--port", str(self.port)]
         command += ["--http", "0", "--ports-file", str(self.ports_file)]
-        for key, value in self.properties.items():
+        # A test that names a server, or wants nothing kept, knows what it does.
+        names_its_own = "postgres.host" in self.properties or "--ephemeral" in self.arguments
+        settings = self.properties if names_its_own else {**storage.properties(self.data), **self.properties}
+        for key, value in settings.items():
             command += ["-c", f"{key}={value}"]
         return command + self.arguments
+
+    def close(self) -> None:
+        super().close()
+        storage.forget(self.data)
 
     def answers(self) -> bool:
         if not self.ports_file.exists():
@@ -127,17 +136,3 @@ class ApacheKafka(Broker):
     def command(self) -> list[str]:
         properties = [f"{key}={value}" for key, value in self.properties.items()]
         return [str(KAFKA), "start", str(self.folder), str(self.port), *properties]
-
-
-def free_port_pair() -> int:
-    """A port that was free a moment ago, and so was the next one (Kafka's controller listens there)."""
-    for _ in range(50):
-        with socket.socket() as first, socket.socket() as second:
-            first.bind(("127.0.0.1", 0))
-            port = first.getsockname()[1]
-            try:
-                second.bind(("127.0.0.1", port + 1))
-                return port
-            except (OSError, OverflowError):
-                continue
-    raise AssertionError("no two free ports in a row")

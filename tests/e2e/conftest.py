@@ -2,6 +2,9 @@
 
 `E2E_PEER=kafka` runs the same tests against Apache Kafka, to know that each expectation is
 Kafka's; tests about Strandline alone are then left out.
+
+`E2E_STORAGE=postgres` runs them with all topics and metadata in PostgreSQL; tests about files are
+then left out.
 """
 
 import os
@@ -11,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import storage
 from broker import BINARY, KAFKA, ApacheKafka, Broker, Strandline
 from clients import admin, create_topic
 
@@ -18,10 +22,19 @@ PEER = os.environ.get("E2E_PEER", "strandline")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if PEER == "kafka":
-        ours = [item for item in items if item.get_closest_marker("strandline")]
-        config.hook.pytest_deselected(items=ours)
-        items[:] = [item for item in items if item not in ours]
+    for item in items:
+        for mark in item.iter_markers("files"):
+            assert mark.args and not mark.kwargs, f"{item.nodeid}: the mark `files` says why"
+    out = {mark for mark, applies in (("strandline", PEER == "kafka"), ("files", storage.STORAGE != "file")) if applies}
+    gone = [item for item in items if any(item.get_closest_marker(mark) for mark in out)]
+    config.hook.pytest_deselected(items=gone)
+    items[:] = [item for item in items if item not in gone]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    assert storage.STORAGE in ("file", "postgres"), f"E2E_STORAGE={storage.STORAGE} is neither `file` nor `postgres`"
+    if storage.STORAGE == "postgres" and not hasattr(config, "workerinput"):
+        config.add_cleanup(storage.start_server().close)
 
 
 def pytest_sessionstart() -> None:

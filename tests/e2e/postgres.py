@@ -6,10 +6,19 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from broker import free_port_pair
 from deadline import wait_until
+from ports import free_port_pair
 
 PASSWORD = "open sesame"
+# Stops the server and removes its folder when the tests end, however they end: then it reads the end of its input.
+KEEPER = """
+    read -r _
+    if read -r process _ 2>/dev/null <"$1/data/postmaster.pid"; then
+        kill -QUIT "$process" 2>/dev/null
+        for _ in $(seq 100); do kill -0 "$process" 2>/dev/null && sleep 0.1; done
+    fi
+    rm -rf "$1"
+"""
 MISSING = "these tests start a PostgreSQL server, and none is installed: apt-get install postgresql (15 or later)"
 
 
@@ -29,20 +38,34 @@ class Postgres:
         self.folder = Path(tempfile.mkdtemp(prefix="strandline-postgres-"))
         self.port = free_port_pair()
         self.process: subprocess.Popen | None = None
+        self.keeper: subprocess.Popen | None = None
         self.user: dict[str, object] = {}
         if os.geteuid() == 0:
             shutil.chown(self.folder, "postgres", "postgres")
             self.user = {"user": "postgres", "group": "postgres", "extra_groups": []}
-        self.password_file = self.folder / "password"
+        keeper = ["sh", "-c", KEEPER, "keeper", str(self.folder)]
+        self.keeper = subprocess.Popen(keeper, stdin=subprocess.PIPE, start_new_session=True)
         self.password_file.write_text(PASSWORD + "\n")
         self.password_file.chmod(0o644)
         initdb = [str(programs() / "initdb"), "-U", "strandline", "-A", "scram-sha-256", "--no-sync", "--locale=C"]
         initdb += ["-E", "UTF8", f"--pwfile={self.password_file}", "-D", str(self.folder / "data")]
         subprocess.run(initdb, check=True, capture_output=True, cwd=self.folder, **self.user)
 
+    @classmethod
+    def at(cls, port: int, folder: Path) -> "Postgres":
+        """One that another process has started and will close."""
+        found = cls.__new__(cls)
+        found.port, found.folder = port, folder
+        return found
+
+    @property
+    def password_file(self) -> Path:
+        return self.folder / "password"
+
     def start(self) -> "Postgres":
         command = [str(programs() / "postgres"), "-D", str(self.folder / "data"), "-p", str(self.port)]
         command += ["-k", str(self.folder), "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off"]
+        command += ["-c", "max_connections=400", "-c", "max_wal_size=256MB"]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, **self.user)
         ready = [str(programs() / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
@@ -74,4 +97,4 @@ class Postgres:
     def close(self) -> None:
         if self.process is not None and self.process.poll() is None:
             self.kill()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.keeper.communicate(timeout=60)

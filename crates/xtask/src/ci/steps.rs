@@ -57,6 +57,11 @@ pub(super) const STEPS: &[Step] = &[
         "tests that others wrote for Kafka's clients, the fast part",
         conformance,
     ),
+    always(
+        "conformance-postgres",
+        "kafka-python and kgo of these, with everything in PostgreSQL",
+        conformance_postgres,
+    ),
     only_full("bench-build", "the benches compile, librdkafka with them", bench_build),
 ];
 
@@ -137,6 +142,10 @@ fn e2e(context: &Context) -> anyhow::Result<()> {
 
 fn conformance(context: &Context) -> anyhow::Result<()> {
     crate::conformance::run_fast(context)
+}
+
+fn conformance_postgres(context: &Context) -> anyhow::Result<()> {
+    crate::conformance::run_fast_on_postgres(context)
 }
 
 fn bench_build(context: &Context) -> anyhow::Result<()> {

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
 
+use super::storage::Store;
+
 /// Where it listens: kafka-go and rust-rdkafka have this port written into their tests.
 pub(super) const ADDRESS: ([u8; 4], u16) = ([127, 0, 0, 1], 9092);
 
@@ -24,7 +26,12 @@ pub(super) struct Broker {
 
 impl Broker {
     /// Starts one in the empty folder `dir` with Kafka's properties and waits until it listens.
-    pub(super) fn start(launch: &Path, dir: &Path, properties: &[String]) -> anyhow::Result<Self> {
+    pub(super) fn start(
+        launch: &Path,
+        dir: &Path,
+        properties: &[String],
+        store: &Store,
+    ) -> anyhow::Result<Self> {
         ensure!(!listens(), "something already listens on port {}; end it first", ADDRESS.1);
         let log = dir.with_extension("log");
         std::fs::create_dir_all(dir).with_context(|| format!("make {}", dir.display()))?;
@@ -34,6 +41,7 @@ impl Broker {
             .arg(dir)
             .arg(ADDRESS.1.to_string())
             .args(properties)
+            .envs(store.variables())
             .stdin(Stdio::null())
             .stdout(out)
             .stderr(error)

@@ -2,10 +2,12 @@
 //! SIGKILL and started again every 8 seconds.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use anyhow::{Context as _, ensure};
 
 use super::plan::{Catalogue, FOLDER, Id};
+use super::storage::{Storage, Store};
 use super::suite::{Lane, Tools, lane_of};
 use crate::ci::Context;
 use crate::ci::process::run as call;
@@ -35,16 +37,19 @@ const FAULTS: [&str; 8] = [
 
 /// Runs the chains that wait for nothing; whether all of them came to their end with nothing lost, doubled
 /// or wrong.
-pub(super) fn run(context: &Context) -> anyhow::Result<bool> {
+pub(super) fn run(context: &Context, storage: Storage) -> anyhow::Result<bool> {
     let catalogue = Catalogue::read(context.root())?;
     let chains = chains(&catalogue);
     ensure!(!chains.is_empty(), "every chain waits for a capability to come");
     let lane = lane_of(SUITE).expect("kgo belongs to a lane");
     let tools = (lane.provision)(context)?;
+    let folder = context.root().join("target/conformance").join(storage.folder()).join("crash");
+    let store = Store::start(context, storage, &folder)?;
     let mut left: Vec<&str> = chains.iter().map(|id| id.name()).collect();
     for number in 1..=TRIES_MAX {
         println!("--- {} chains while the broker is killed, try {number}", left.len());
-        let outcome = one_try(context, lane, &tools, &left, number)?;
+        let outcome =
+            one_try(context, lane, &tools, &left, &store, &folder.join(number.to_string()))?;
         for line in &outcome.faults {
             println!("  FAULT  {line}");
         }
@@ -73,24 +78,26 @@ fn one_try(
     lane: &Lane,
     tools: &Tools,
     names: &[&str],
-    number: usize,
+    store: &Store,
+    folder: &Path,
 ) -> anyhow::Result<Outcome> {
     let root = context.root();
-    let folder = root.join("target/conformance/crash").join(number.to_string());
     let (lists, out) = (folder.join("lists"), folder.join("out"));
     std::fs::create_dir_all(&lists).with_context(|| format!("make {}", lists.display()))?;
     std::fs::write(lists.join(format!("{SUITE}.txt")), names.join("\n") + "\n")
         .context("write the list of chains")?;
     let or = |name, standard: &str| std::env::var(name).unwrap_or_else(|_| standard.to_owned());
-    let result = call(root, root.join(FOLDER).join(lane.name).join("crash"))
+    let mut script = call(root, root.join(FOLDER).join(lane.name).join("crash"))
         .arg(root.join(FOLDER).join("launch"))
         .arg(&out)
         .arg(&lists)
         .env("KGO_TEST_RECORDS", or("KGO_TEST_RECORDS", RECORDS))
         .env("CRASH_KILLS", or("CRASH_KILLS", KILLS))
-        .paths_first(tools)?
-        .wait();
-    if let Err(error) = result {
+        .paths_first(tools)?;
+    if let Some((name, value)) = store.variables() {
+        script = script.env(name, value);
+    }
+    if let Err(error) = script.wait() {
         println!("    {error:#}");
     }
     let read = |name: &str| -> anyhow::Result<String> {

@@ -7,7 +7,8 @@ use anyhow::Context as _;
 use super::apis;
 use super::pattern::{Section, sections};
 use super::plan::{Catalogue, FOLDER, Id, ReadFile};
-use super::table::{KEPT, Row, Table};
+use super::storage::Storage;
+use super::table::{Row, Table, kept};
 
 /// The lists with their marks, the features, the served versions and the kept results.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ impl Facts {
             features: sections(&read(&format!("{FOLDER}/features.txt"))?)
                 .context("features.txt")?,
             served: apis::served(&read(apis::TABLE)?)?,
-            results: Table::parse(&read(KEPT)?).context(KEPT)?,
+            results: Table::parse(&read(kept(Storage::File))?).context(kept(Storage::File))?,
         })
     }
 

@@ -14,6 +14,7 @@ mod outcome;
 mod pattern;
 mod plan;
 mod results;
+pub(crate) mod storage;
 mod suite;
 mod table;
 
@@ -29,12 +30,14 @@ use crate::ci::process::run as call;
 use broker::Broker;
 use outcome::{Count, Reports, Verdict, judge, read_reports, runs_again, worse};
 use plan::{Catalogue, Choice, FOLDER, Id};
+use storage::{Storage, Store};
 use suite::{BrokerFor, LANES, Lane, Tools};
 use table::{Outcome, Stamp, Table};
 
 const USAGE: &str =
-    "usage: cargo xtask conformance [LANE ...] [--fast] [--unmarked] [--twice] [--only PATTERN] [--record]
-       cargo xtask conformance --crash
+    "usage: cargo xtask conformance [LANE ...] [--fast] [--unmarked] [--twice] [--only PATTERN]
+                               [--storage STORAGE] [--record]
+       cargo xtask conformance --crash [--storage STORAGE]
 
   LANE            python, go, rust, java, java-apps; all without
   --fast          what CI runs at each change; nothing that is marked
@@ -43,8 +46,11 @@ const USAGE: &str =
   --only PATTERN  only ids like this (`*` stands for any text): 'kgo/Test*ETL*'
   --crash         instead of the lanes: chains of groups whose every record is counted, while the
                   broker is killed and restarted every 8 s
-  --record        keep the results in tests/conformance/results.tsv and write docs/compat.md and
-                  docs/compat/results.md anew";
+  --storage STORAGE
+                  where the brokers keep topics and metadata: `file` (without this option), or
+                  `postgres`, in a server that the run starts
+  --record        keep the results in tests/conformance/results.tsv (results-postgres.tsv) and write
+                  docs/compat.md and docs/compat/ anew";
 
 /// What a run is asked to do.
 #[derive(Debug, Default)]
@@ -53,7 +59,11 @@ struct Options {
     twice: bool,
     record: bool,
     crash: bool,
+    storage: Storage,
 }
+
+/// The suites that CI runs on PostgreSQL too.
+const ON_POSTGRES: [&str; 2] = ["kafka-python", "kgo"];
 
 /// Verdicts of one round by full id.
 type Verdicts = BTreeMap<String, Verdict>;
@@ -68,14 +78,32 @@ pub(crate) fn run(root: PathBuf, words: &[&str]) -> anyhow::Result<ExitCode> {
     call(context.root(), "cargo")
         .words("build --locked --release --package strandline-cli")
         .wait()?;
-    let good = if options.crash { crash::run(&context)? } else { run_lanes(&context, &options)? };
+    let good = if options.crash {
+        crash::run(&context, options.storage)?
+    } else {
+        run_lanes(&context, &options)?
+    };
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// The part that runs at each change; fails unless all of it passes.
 pub(crate) fn run_fast(context: &Context) -> anyhow::Result<()> {
     let choice = Choice { fast: true, ..Choice::default() };
-    if !run_lanes(context, &Options { choice, ..Options::default() })? {
+    pass(context, &Options { choice, ..Options::default() })
+}
+
+/// The suites of the fast part that run at each change with everything in PostgreSQL too.
+pub(crate) fn run_fast_on_postgres(context: &Context) -> anyhow::Result<()> {
+    for suite in ON_POSTGRES {
+        let only = Some(format!("{suite}/*"));
+        let choice = Choice { fast: true, only, ..Choice::default() };
+        pass(context, &Options { choice, storage: Storage::Postgres, ..Options::default() })?;
+    }
+    Ok(())
+}
+
+fn pass(context: &Context, options: &Options) -> anyhow::Result<()> {
+    if !run_lanes(context, options)? {
         bail!("see the lines above");
     }
     Ok(())
@@ -91,6 +119,10 @@ fn options(words: &[&str]) -> anyhow::Result<Options> {
             "--twice" => options.twice = true,
             "--record" => options.record = true,
             "--crash" => options.crash = true,
+            "--storage" => {
+                let name = words.next().with_context(|| format!("--storage what?\n{USAGE}"))?;
+                options.storage = Storage::named(name)?;
+            }
             "--only" => {
                 let pattern = words.next().with_context(|| format!("--only what?\n{USAGE}"))?;
                 options.choice.only = Some((*pattern).to_owned());
@@ -101,7 +133,7 @@ fn options(words: &[&str]) -> anyhow::Result<Options> {
             },
         }
     }
-    let Options { choice, twice, record, crash } = &options;
+    let Options { choice, twice, record, crash, storage: _ } = &options;
     let narrows =
         choice.fast || choice.unmarked || choice.only.is_some() || !choice.lanes.is_empty();
     if *crash && (narrows || *twice || *record) {
@@ -115,6 +147,8 @@ fn run_lanes(context: &Context, options: &Options) -> anyhow::Result<bool> {
     let root = context.root();
     let catalogue = Catalogue::read(root)?;
     let stamp = Stamp::now(root)?;
+    let folder = root.join("target/conformance").join(options.storage.folder());
+    let store = Store::start(context, options.storage, &folder)?;
     let mut outcomes = Outcomes::new();
     let mut faults = Vec::new();
     for round in 1..=if options.twice { 2 } else { 1 } {
@@ -127,7 +161,7 @@ fn run_lanes(context: &Context, options: &Options) -> anyhow::Result<bool> {
             }
             let began = Instant::now();
             println!("--- {}, round {round}: {} ids", lane.name, ids.len());
-            let (found, fault) = run_lane(context, lane, &ids)?;
+            let (found, fault) = run_lane(context, lane, &ids, &store, &folder)?;
             say(lane, &ids, &found);
             println!("    {} took {:.0} s", lane.name, began.elapsed().as_secs_f64());
             if let Some(fault) = fault {
@@ -140,12 +174,13 @@ fn run_lanes(context: &Context, options: &Options) -> anyhow::Result<bool> {
     let known = |id: &str| catalogue.ids.iter().any(|known| known.full == id);
     let mut table = Table::default();
     table.put(&outcomes, &stamp, &known);
-    let path = root.join("target/conformance/results.tsv");
+    let path = folder.join("results.tsv");
     std::fs::write(&path, table.text()).with_context(|| format!("write {}", path.display()))?;
     if options.record {
-        let mut kept = Table::read(root)?;
+        let name = table::kept(options.storage);
+        let mut kept = Table::read(root, name)?;
         kept.put(&outcomes, &stamp, &known);
-        std::fs::write(root.join(table::KEPT), kept.text()).context("keep the results")?;
+        std::fs::write(root.join(name), kept.text()).context("keep the results")?;
         compat::write(root)?;
     }
     let mut count = Count::default();
@@ -181,8 +216,10 @@ fn run_lane(
     context: &Context,
     lane: &Lane,
     ids: &[&Id],
+    store: &Store,
+    folder: &Path,
 ) -> anyhow::Result<(Verdicts, Option<String>)> {
-    let folder = context.root().join("target/conformance").join(lane.name);
+    let folder = folder.join(lane.name);
     if folder.exists() {
         std::fs::remove_dir_all(&folder).with_context(|| format!("empty {}", folder.display()))?;
     }
@@ -196,15 +233,16 @@ fn run_lane(
         BrokerFor::All { .. } => {
             let file = context.root().join(FOLDER).join(lane.name).join("broker.properties");
             let text = std::fs::read_to_string(file).context("read the broker's properties")?;
-            Some(Broker::start(&launch, &folder.join("broker"), &broker::properties(&text))?)
+            let properties = broker::properties(&text);
+            Some(Broker::start(&launch, &folder.join("broker"), &properties, store)?)
         }
     };
-    let first = try_ids(context, lane, &tools, ids, &folder.join("first"))?;
+    let first = try_ids(context, lane, &tools, ids, store, &folder.join("first"))?;
     let again: Vec<&Id> = ids.iter().copied().filter(|id| runs_again(id, &first)).collect();
     let second = if again.is_empty() {
         Reports::new()
     } else {
-        try_ids(context, lane, &tools, &again, &folder.join("second"))?
+        try_ids(context, lane, &tools, &again, store, &folder.join("second"))?
     };
     let fault = broker.map(Broker::stop).transpose()?.flatten();
     let verdicts = ids.iter().map(|id| (id.full.clone(), judge(id, &first, &second)));
@@ -221,6 +259,7 @@ fn try_ids(
     lane: &Lane,
     tools: &Tools,
     ids: &[&Id],
+    store: &Store,
     folder: &Path,
 ) -> anyhow::Result<Reports> {
     let lists = folder.join("lists");
@@ -239,6 +278,9 @@ fn try_ids(
         .arg(folder)
         .paths_first(tools)?
         .env("LAUNCH", context.root().join(FOLDER).join("launch"));
+    if let Some((name, value)) = store.variables() {
+        script = script.env(name, value);
+    }
     let ([a, b, c, d], port) = broker::ADDRESS;
     let host = format!("{a}.{b}.{c}.{d}");
     script = script.env("KAFKA", format!("{host}:{port}"));
@@ -296,6 +338,11 @@ mod tests {
         assert!(options(&["--only"]).is_err());
         assert!(options(&["--crash"]).unwrap().crash);
         assert!(options(&["--crash", "go"]).is_err());
+        assert_eq!(
+            options(&["--crash", "--storage", "postgres"]).unwrap().storage,
+            Storage::Postgres
+        );
+        assert!(options(&["--storage"]).is_err() && options(&["--storage", "tape"]).is_err());
     }
 
     #[test]

@@ -7,10 +7,16 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 
 use super::outcome::Verdict;
+use super::storage::Storage;
 use crate::ci::process::run;
 
-/// The table that is kept with the source.
-pub(crate) const KEPT: &str = "tests/conformance/results.tsv";
+/// The table that is kept with the source, of runs on a storage.
+pub(super) fn kept(storage: Storage) -> &'static str {
+    match storage {
+        Storage::File => "tests/conformance/results.tsv",
+        Storage::Postgres => "tests/conformance/results-postgres.tsv",
+    }
+}
 
 const HEAD: &str =
     "# What each id gave when it last ran, when, at which commit (`+`: with changes on top), in how many rounds, and why it failed.
@@ -79,7 +85,10 @@ impl Stamp {
     pub(super) fn now(root: &Path) -> anyhow::Result<Self> {
         let date = run(root, "date").words("-u +%F").output()?;
         let commit = run(root, "git").words("rev-parse --short=12 HEAD").output()?;
-        let changes = run(root, "git").words("status --porcelain").output()?;
+        // What recording itself writes changes nothing of what runs.
+        let changes = run(root, "git")
+            .words("status --porcelain -- . :!tests/conformance/results*.tsv :!docs/compat*")
+            .output()?;
         let mark = if changes.is_empty() { "" } else { "+" };
         let commit = format!("{}{mark}", commit.trim());
         Ok(Self { date: date.trim().to_owned(), commit, root: root.display().to_string() })
@@ -153,14 +162,14 @@ impl Table {
         }
     }
 
-    /// Reads the kept table; an empty one when there is none yet.
-    pub(super) fn read(root: &Path) -> anyhow::Result<Self> {
-        let path = root.join(KEPT);
+    /// Reads a kept table; an empty one when there is none yet.
+    pub(super) fn read(root: &Path, name: &str) -> anyhow::Result<Self> {
+        let path = root.join(name);
         if !path.exists() {
             return Ok(Self::default());
         }
         Self::parse(&std::fs::read_to_string(path).context("read the table of results")?)
-            .context(KEPT)
+            .with_context(|| name.to_owned())
     }
 }
 
