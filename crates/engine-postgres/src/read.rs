@@ -9,6 +9,7 @@ use strandline_storage::{
 
 use crate::cache::Entry;
 use crate::connection::Params;
+use crate::facts::{Chunk, Facts};
 use crate::handle::PgLog;
 use crate::sql::Query;
 
@@ -126,10 +127,8 @@ impl PgLog {
         }
         let first = state.chunks.partition_point(|chunk| chunk.facts.next <= from);
         let parts = state.chunks[first..].iter().take_while(|chunk| chunk.facts.base < upto);
-        let part = |facts: &crate::facts::Facts| Part {
-            number: facts.number,
-            next: facts.next.min(bounds.durable_end),
-        };
+        let part =
+            |facts: &Facts| Part { number: facts.number, next: facts.next.min(bounds.durable_end) };
         Ok(Some(parts.map(|chunk| part(&chunk.facts)).collect()))
     }
 
@@ -190,16 +189,24 @@ impl PgLog {
             let state = self.log.state.lock();
             self.check(&state)?;
             let bounds = state.bounds;
-            let reaches = |chunk: &&crate::facts::Chunk| {
+            let reaches = |chunk: &&Chunk| {
                 chunk.facts.max_timestamp >= Some(at) && chunk.facts.next > bounds.log_start
             };
-            let numbers = state.chunks.iter().filter(reaches).map(|chunk| chunk.facts.number);
-            (numbers.collect::<Vec<_>>(), bounds.log_start, bounds.durable_end)
+            let found = state.chunks.iter().filter(reaches).map(|chunk| chunk.facts);
+            (found.collect::<Vec<_>>(), bounds.log_start, bounds.durable_end)
         };
-        for number in candidates {
+        for Facts { number, base, next, .. } in candidates {
             let mut from = log_start;
+            let next = next.min(durable_end);
             loop {
-                let values: Params<'_> = &[&self.log_id, &number, &from.get(), &at.as_millis()];
+                let values: Params<'_> = &[
+                    &self.log_id,
+                    &number,
+                    &from.get(),
+                    &at.as_millis(),
+                    &base.get(),
+                    &next.get(),
+                ];
                 let rows = self.shared.query("find a time", Query::FindTimestamp, values).await?;
                 let Some(row) = rows.first() else { break };
                 let data: &[u8] = row.get(2);

@@ -131,6 +131,7 @@ impl PgRewrite {
         };
         let data = self.pending.split().freeze();
         let stamp = self.pending_max.take().map(Timestamp::as_millis);
+        let newest = facts.max_timestamp.map(Timestamp::as_millis);
         let data: &[u8] = data.as_ref();
         let values: Params<'_> = &[
             &self.log_id,
@@ -140,6 +141,7 @@ impl PgRewrite {
             &self.epoch.get(),
             &digest(data),
             &stamp,
+            &newest,
             &data,
         ];
         let rows = self.shared.query("write a rewritten chunk", Query::AddEntry, values).await?;

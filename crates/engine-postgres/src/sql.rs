@@ -146,20 +146,21 @@ WITH moved AS (
     RETURNING l.log_id, l.epoch
 ), added AS (
     INSERT INTO entries
-        (log_id, chunk, next_offset, base_offset, epoch, digest, length, max_timestamp, data)
+        (log_id, chunk, next_offset, base_offset, epoch, digest, length, max_timestamp,
+         newest_so_far, data)
     SELECT moved.log_id, e.chunk, e.next_offset, e.base, moved.epoch, e.digest, length(e.data),
-           e.max_timestamp, e.data
+           e.max_timestamp, e.newest_so_far, e.data
     FROM unnest($12::int8[], $13::int8[], $14::int8[], $15::int8[], $16::int8[], $17::int8[],
-                $18::bytea[])
-        AS e(log_id, chunk, next_offset, base, digest, max_timestamp, data)
+                $18::int8[], $19::bytea[])
+        AS e(log_id, chunk, next_offset, base, digest, max_timestamp, newest_so_far, data)
     JOIN moved ON moved.log_id = e.log_id
 ), sealed AS (
     INSERT INTO chunks
         (log_id, number, state, base_offset, next_offset, bytes, max_timestamp, first_at, last_at)
     SELECT moved.log_id, s.number, 1, s.base, s.next_offset, s.bytes, s.max_timestamp, s.first_at,
            s.last_at
-    FROM unnest($19::int8[], $20::int8[], $21::int8[], $22::int8[], $23::int8[], $24::int8[],
-                $25::int8[], $26::int8[])
+    FROM unnest($20::int8[], $21::int8[], $22::int8[], $23::int8[], $24::int8[], $25::int8[],
+                $26::int8[], $27::int8[])
         AS s(log_id, number, base, next_offset, bytes, max_timestamp, first_at, last_at)
     JOIN moved ON moved.log_id = s.log_id
 )
@@ -240,9 +241,10 @@ WITH begun AS (
     SELECT log_id, number FROM chunks WHERE log_id = $1 AND number = $2 AND state = 0 FOR SHARE
 ), added AS (
     INSERT INTO entries
-        (log_id, chunk, next_offset, base_offset, epoch, digest, length, max_timestamp, data)
-    SELECT log_id, number, $3::int8, $4::int8, $5::int4, $6::int8, length($8::bytea), $7::int8,
-           $8::bytea
+        (log_id, chunk, next_offset, base_offset, epoch, digest, length, max_timestamp,
+         newest_so_far, data)
+    SELECT log_id, number, $3::int8, $4::int8, $5::int4, $6::int8, length($9::bytea), $7::int8,
+           $8::int8, $9::bytea
     FROM begun
     ON CONFLICT (log_id, chunk, next_offset) DO NOTHING
 )
@@ -322,9 +324,25 @@ FROM (
 ) sized
 WHERE before < $4::int8 ORDER BY next_offset";
 
+/// Halves what lies between the chunk's ends ($5, $6) until what reaches the time is the first entry
+/// after `low`: twenty steps of the index for a million entries. What lies below $3 may have reached it
+/// earlier, so that the entry's own time is asked for, too.
 const FIND_TIMESTAMP: &str = "
+WITH RECURSIVE search(low, high) AS (
+    SELECT $5::int8, $6::int8
+    UNION ALL
+    SELECT CASE WHEN probe.newest_so_far >= $4 THEN s.low ELSE probe.next_offset END,
+           CASE WHEN probe.newest_so_far >= $4 THEN s.low + (s.high - s.low) / 2 ELSE s.high END
+    FROM search s CROSS JOIN LATERAL (
+        SELECT next_offset, newest_so_far FROM entries
+        WHERE log_id = $1 AND chunk = $2 AND next_offset > s.low + (s.high - s.low) / 2
+        ORDER BY next_offset LIMIT 1
+    ) probe
+    WHERE s.low < s.high
+)
 SELECT base_offset, next_offset, data FROM entries
-WHERE log_id = $1 AND chunk = $2 AND next_offset > $3 AND max_timestamp >= $4
+WHERE log_id = $1 AND chunk = $2
+    AND next_offset > greatest($3, (SELECT max(low) FROM search)) AND max_timestamp >= $4
 ORDER BY next_offset LIMIT 1";
 
 const LOST: &str = "

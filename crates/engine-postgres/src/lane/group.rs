@@ -42,6 +42,7 @@ pub(super) struct NewEntry {
     pub(super) next: Offset,
     pub(super) digest: i64,
     max_timestamp: Option<Timestamp>,
+    newest_so_far: Option<Timestamp>,
     pub(super) data: Bytes,
 }
 
@@ -126,6 +127,7 @@ impl NewEntry {
             next: last.batches.next_offset(),
             digest: digest(&data),
             max_timestamp: appends.iter().filter_map(|one| one.batches.max_timestamp()).max(),
+            newest_so_far: last.placement.active.max_timestamp,
             data: data.freeze(),
         }
     }
@@ -177,6 +179,8 @@ pub(super) async fn append(connection: &Connection, runs: &[Run]) -> Result<Vec<
     let digests: Vec<i64> = entries().map(|(_, entry)| entry.digest).collect();
     let stamps: Vec<Option<i64>> =
         entries().map(|(_, entry)| entry.max_timestamp.map(Timestamp::as_millis)).collect();
+    let newest: Vec<Option<i64>> =
+        entries().map(|(_, entry)| entry.newest_so_far.map(Timestamp::as_millis)).collect();
     let data: Vec<&[u8]> = entries().map(|(_, entry)| entry.data.as_ref()).collect();
     let values: Params<'_> = &[
         &active.log,
@@ -196,6 +200,7 @@ pub(super) async fn append(connection: &Connection, runs: &[Run]) -> Result<Vec<
         &bases,
         &digests,
         &stamps,
+        &newest,
         &data,
         &closed.log,
         &closed.number,

@@ -57,6 +57,9 @@ CREATE TABLE entries (
     digest bigint NOT NULL,
     length integer NOT NULL,
     max_timestamp bigint,
+    -- The newest timestamp of the chunk up to the end of the entry: it never falls, so that a time is
+    -- found by halves.
+    newest_so_far bigint,
     data bytea NOT NULL,
     PRIMARY KEY (log_id, chunk, next_offset),
     CHECK (base_offset >= 0 AND next_offset > base_offset)

@@ -128,8 +128,16 @@ pub async fn bytes_outlive_a_trim(factory: &mut impl Factory) {
 
 /// A lookup finds the first batch whose newest timestamp is at least the one asked for.
 pub async fn a_timestamp_finds_the_first_batch_that_reaches_it(factory: &mut impl Factory) {
-    let subject = Subject::open(&factory.make().await, 0).await;
-    subject.log.configure(LogSettings { segment_bytes: ByteCount::new(500), ..settings() });
+    let engine = factory.make().await;
+    // In many small chunks, and in one.
+    for (index, segment_bytes) in [(0, ByteCount::new(500)), (1, ByteCount::mib(1))] {
+        let subject = Subject::open(&engine, index).await;
+        subject.log.configure(LogSettings { segment_bytes, ..settings() });
+        find_timestamps(&subject, index == 0).await;
+    }
+}
+
+async fn find_timestamps(subject: &Subject, in_many: bool) {
     // Producers' clocks differ, and some records have no time at all.
     let stamps =
         [Some(50), Some(40), None, Some(90), Some(60), Some(0), Some(120), None, Some(100)];
@@ -138,7 +146,7 @@ pub async fn a_timestamp_finds_the_first_batch_that_reaches_it(factory: &mut imp
         let batch = TestBatch::of(2).stamped(stamp.map(Timestamp::from_millis));
         appended.push(subject.append(batch).await);
     }
-    assert!(subject.log.chunks().len() > 3, "small chunks");
+    assert_eq!(subject.log.chunks().len() > 3, in_many, "as large as they should be");
     for log_start in [0, 4, 5, 13, 40].map(Offset::new) {
         subject.log.trim(log_start).await.expect("trims");
         for at in (0..=130).step_by(10).map(Timestamp::from_millis) {
