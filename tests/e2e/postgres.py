@@ -1,7 +1,9 @@
 """A PostgreSQL server of the tests' own: on a free port, in a fresh folder, as an ordinary user."""
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -74,7 +76,15 @@ class Postgres:
 
     def kill(self) -> None:
         """What is under way ends, nothing is closed."""
-        self.process.send_signal(3)  # SIGQUIT: PostgreSQL's immediate shutdown
+        self.process.send_signal(signal.SIGQUIT)  # PostgreSQL's immediate shutdown
+        self.process.wait(timeout=30)
+
+    def kill_all(self) -> None:
+        """`kill -9` of the server and of every process that it has for a connection or for itself."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        for process in [self.process.pid, *map(int, children)]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
         self.process.wait(timeout=30)
 
     def sql(self, text: str) -> str:

@@ -40,5 +40,10 @@ def forget(data: Path) -> None:
         session_server().sql(f'DROP SCHEMA IF EXISTS "{schema_of(data)}" CASCADE')
 
 
+def rows(data: Path, query: str) -> list[str]:
+    """What a query finds in the schema of the broker with this folder, a line each."""
+    return session_server().sql(f'SET search_path TO "{schema_of(data)}"; {query}').splitlines()
+
+
 def session_server() -> Postgres:
     return Postgres.at(int(os.environ[PORT]), Path(os.environ[FOLDER]))

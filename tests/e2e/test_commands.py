@@ -147,6 +147,7 @@ def test_what_is_said_beside_json_is_json(broker: Broker, topic: str, tmp_path: 
     assert text.returncode == 2 and text.stderr.startswith("error: invalid value 'zz' for '--to <PLACE>'")
 
 
+@pytest.mark.files("`segment dump` reads a file")
 def test_segments_are_dumped(make_broker: Callable[..., Strandline], topic_name: str) -> None:
     broker = make_broker().start()
     create_topic(broker.bootstrap, topic_name)

@@ -11,7 +11,7 @@ from deadline import wait_until
 from kafka import KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as PythonPartition
 from kafka.errors import InvalidRecordError
-from test_retention import metric, stored_bytes
+from observed import being_rewritten, metric, stored_bytes, stored_segments
 
 OFTEN = {"log_cleaner_backoff_ms": 100, "log_retention_check_interval_ms": 100}
 EAGER = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": 0.01}
@@ -182,11 +182,8 @@ def test_a_kill_while_logs_are_compacted_loses_nothing_and_revives_nothing(make_
         create_topic(broker.bootstrap, topic, **EAGER, internal_segment_bytes=20_000, delete_retention_ms=500)
     written: dict[str, dict[int, Record]] = {topic: {} for topic in topics}
 
-    def rewritten() -> set[str]:
-        return {file.name for file in broker.data.rglob("*.*.log")}
-
     for turn in range(8):
-        before = rewritten()
+        before = being_rewritten(broker)
         for topic in topics:
             records = values(40, 5, 200, start=turn * 200)
             deleted = f"k{turn % 40}".encode()
@@ -194,7 +191,7 @@ def test_a_kill_while_logs_are_compacted_loses_nothing_and_revives_nothing(make_
             offsets = produce(broker.bootstrap, topic, records, batch_num_messages=11)
             written[topic] |= zip(offsets, records, strict=True)
         # The file that takes the place of segments is made at first; what follows takes its time.
-        wait_until("a segment is being rewritten", lambda before=before: rewritten() - before)
+        wait_until("a segment is being rewritten", lambda before=before: being_rewritten(broker) - before)
         broker.kill()
         broker.start()
         for topic in topics:
@@ -223,11 +220,8 @@ def test_a_kill_while_logs_are_compacted_loses_nothing_and_revives_nothing(make_
         missing = set(of_compacted.values()) - {record.offset for record in compacted}
         assert all(written[topic][offset].value is None for offset in missing), "only tombstones may be gone"
 
-    def files() -> set[str]:
-        return {file.name for file in broker.data.rglob("*.log")}
-
     listed = {one["name"] for topic in topics for one in found("topic", "segments", topic, broker=broker)}
-    wait_until("the disk holds what is listed and nothing else", lambda: files() == listed)
+    wait_until("what is listed is stored and nothing else", lambda: stored_segments(broker) == listed)
 
 
 @pytest.mark.strandline
@@ -236,11 +230,11 @@ def test_a_topic_that_is_deleted_while_it_is_compacted_leaves_nothing(make_broke
     broker = make_broker(**slow, deletion_grace_ms=0).start()
     create_topic(broker.bootstrap, topic_name, **EAGER, internal_segment_bytes=20_000)
     produce(broker.bootstrap, topic_name, values(40, 20, 200), batch_num_messages=11)
-    wait_until("a segment is being rewritten", lambda: list(broker.data.rglob("*.*.log")))
+    wait_until("a segment is being rewritten", lambda: being_rewritten(broker))
     delete_topic(broker.bootstrap, topic_name)
     create_topic(broker.bootstrap, topic_name, **EAGER)
     assert bounds(broker.bootstrap, topic_name) == (0, 0)
-    wait_until("its files are gone", lambda: not list(broker.data.rglob("*.log")), seconds=60)
+    wait_until("its files are gone", lambda: stored_bytes(broker) == 0, seconds=60)
     assert produce(broker.bootstrap, topic_name, [Record(b"v", key=b"k")]) == [0]
 
 

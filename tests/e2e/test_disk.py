@@ -17,7 +17,7 @@ from deadline import wait_until
 from observed import get, metric, stored_bytes
 from small_disk import mounted, skip_where_nothing_is_mounted
 
-pytestmark = pytest.mark.strandline
+pytestmark = [pytest.mark.strandline, pytest.mark.files("the disk below the folder")]
 
 
 def segments(broker: Strandline, topic: str) -> list[Path]:

@@ -83,6 +83,7 @@ def test_a_consumer_that_waits_gets_what_comes_after(make_broker: Brokers) -> No
         waiting.close()
 
 
+@pytest.mark.files("descriptors of segment files")
 def test_segments_that_are_durable_need_no_descriptor(make_broker: Brokers) -> None:
     broker = make_broker(log_idle_close_ms=500, deletion_grace_ms=0).start()
     create_topic(broker.bootstrap, "t", partitions=50)

@@ -56,6 +56,7 @@ def test_the_broker_says_which_apis_it_serves(broker: Broker, kafka_tool: Tool) 
 
 
 @pytest.mark.strandline
+@pytest.mark.files("Kafka's dump-log reads segment files")
 def test_kafka_reads_our_segments(make_broker: Callable[..., Strandline], topic_name: str, kafka_tool: Tool) -> None:
     """Every batch of every `.log` file, by Kafka's dump-log: offsets, codecs and checksums."""
     broker = make_broker().start()

@@ -1,6 +1,7 @@
 """Producers and a consumer group work on while the broker is killed again and again.
 
-`E2E_KILLS` says how many times (5); `E2E_SEED` repeats a run's choices.
+`E2E_KILLS` says how many times (5); `E2E_SEED` repeats a run's choices. With everything in PostgreSQL
+(`E2E_STORAGE=postgres`) each kill is one of the broker, of the server, or of both.
 """
 
 import os
@@ -8,14 +9,16 @@ import random
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
+import storage
 from account import PARTITIONS, Account, check
 from broker import Broker
 from clients import QUIET, bounds, consume, create_topic
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from deadline import wait_until
+from postgres import Postgres
 
 KILLS = int(os.environ.get("E2E_KILLS", "5"))
 SEED = int(os.environ.get("E2E_SEED", time.time_ns() % 1_000_000))
@@ -117,11 +120,38 @@ class Watch:
         assert not self.thread.is_alive()
 
 
+@pytest.fixture
+def database() -> Iterator[Postgres | None]:
+    """The server below the broker, when there is one: this test's own, since it is killed."""
+    if storage.STORAGE == "file":
+        yield None
+        return
+    server = Postgres().start()
+    yield server
+    server.close()
+
+
+def strike(dice: random.Random, broker: Broker, database: Postgres | None) -> None:
+    """Kills what keeps the records, or half of it, and starts it again."""
+    victims = {"broker"} if database is None else dice.choice([{"broker"}, {"database"}, {"broker", "database"}])
+    if "database" in victims:
+        database.kill_all()
+    if "broker" in victims:
+        broker.kill()
+    if "database" in victims:
+        database.start()
+    if "broker" in victims:
+        broker.start()
+
+
 @pytest.mark.timeout(300 + 30 * KILLS)
-def test_a_group_gets_every_record_through_kills(make_broker: Callable[..., Broker], topic_name: str) -> None:
+def test_a_group_gets_every_record_through_kills(
+    make_broker: Callable[..., Broker], topic_name: str, database: Postgres | None
+) -> None:
     print(f"{KILLS} kills, seed {SEED}")
     dice = random.Random(SEED)
-    broker = make_broker(group_initial_rebalance_delay_ms=0).start()
+    kept = database.properties() if database else {}
+    broker = make_broker(**kept, group_initial_rebalance_delay_ms=0).start()
     topics = [f"{topic_name}-{letter}" for letter in "ab"]
     places = [(topic, partition) for topic in topics for partition in range(PARTITIONS)]
     for topic in topics:
@@ -139,8 +169,7 @@ def test_a_group_gets_every_record_through_kills(make_broker: Callable[..., Brok
             wait_until(f"the group gets records again, kill {kill}", lambda: handed() >= goal, seconds=90)
             for account in accounts:
                 account.wait_for_more(dice.randrange(1500))
-            broker.kill()
-            broker.start()
+            strike(dice, broker, database)
         for account in accounts:
             account.wait_for_more(500)
         for account in accounts:

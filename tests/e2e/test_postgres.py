@@ -1,12 +1,17 @@
 """Records, topics and positions in PostgreSQL: everything is as with files, whoever is killed."""
 
+import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from account import PARTITIONS, Account, check
-from broker import Broker
-from clients import Record, bounds, consume, create_topic, delete_topic, produce, topic_names
+from broker import Broker, Strandline
+from clients import Record, admin, bounds, consume, create_topic, delete_topic, produce, topic_names
+from command import strandline
+from confluent_kafka import KafkaException
 from deadline import wait_until
+from observed import get, metric
 from postgres import PASSWORD, Postgres
 
 pytestmark = pytest.mark.strandline
@@ -113,3 +118,82 @@ def test_a_topic_chooses_its_engine(make_broker: Callable[..., Broker], postgres
     assert end == 300 and [r.offset for r in consume(broker.bootstrap, topic_name)] == list(range(start, 300))
     assert bounds(broker.bootstrap, f"{topic_name}-file") == (0, 300)
     assert postgres.sql("SELECT count(*) FROM strandline.logs") == "1"
+
+
+def found_by_reconciliation(broker: Strandline) -> dict:
+    """What it found last; nothing before its first look."""
+    status, text = get(broker, "/v1/storage")
+    assert status == 200, text
+    return next((one for one in json.loads(text) if one["engine"] == "postgres"), {})
+
+
+@pytest.fixture
+def lossy(tmp_path: Path, postgres: Postgres) -> Iterator[Strandline]:
+    """A broker that logs errors, since it loses what it had."""
+    often = {"reconciliation.interval.ms": 1000, "quarantine.retention.ms": 4000}
+    settings = {key.replace("_", "."): value for key, value in postgres.properties().items()}
+    broker = Strandline(tmp_path / "lossy", settings | often).start()
+    yield broker
+    broker.close()
+    admin.cache_clear()
+
+
+def test_rows_that_no_topic_knows_are_set_aside_and_removed_later(
+    lossy: Strandline, postgres: Postgres, topic_name: str
+) -> None:
+    """Somebody brought back older metadata: what was created since is nobody's."""
+    create_topic(lossy.bootstrap, topic_name)
+    produce(lossy.bootstrap, topic_name, [Record(b"v")] * 10)
+    assert lossy.stop() == 0
+    postgres.sql("CREATE TABLE public.older AS TABLE strandline.meta_rows")
+    lossy.start()
+    create_topic(lossy.bootstrap, f"{topic_name}-newer", partitions=3)
+    produce(lossy.bootstrap, f"{topic_name}-newer", [Record(b"v", partition=i % 3) for i in range(30)])
+    assert lossy.stop() == 0
+    postgres.sql("TRUNCATE strandline.meta_rows; INSERT INTO strandline.meta_rows TABLE public.older")
+    lossy.start()
+    assert topic_names(lossy.bootstrap) == {topic_name}
+    told = wait_until("they are told of", lambda: found_by_reconciliation(lossy).get("strangers"))
+    assert [(one["partition"], one["state"]) for one in told] == [(index, "quarantined") for index in range(3)]
+    assert metric(lossy, 'strandline_storage_orphans{engine="postgres"}') == 3
+    assert "no topic knows this log" in lossy.log.read_text()
+    # Killed while they wait: they go all the same.
+    lossy.kill()
+    lossy.start()
+    wait_until("their rows are gone", lambda: postgres.sql("SELECT count(*) FROM strandline.logs") == "1")
+    wait_until("that is told", lambda: found_by_reconciliation(lossy).get("strangers") == [])
+    assert postgres.sql("SELECT count(DISTINCT log_id) FROM strandline.entries") == "1"
+    assert len(consume(lossy.bootstrap, topic_name)) == 10
+
+
+def test_a_partition_whose_rows_are_gone_is_never_empty(lossy: Strandline, postgres: Postgres, topic_name: str) -> None:
+    for name in (topic_name, f"{topic_name}-other"):
+        create_topic(lossy.bootstrap, name)
+    create_topic(lossy.bootstrap, f"{topic_name}-unused")
+    produce(lossy.bootstrap, topic_name, [Record(b"v")] * 10)
+    produce(lossy.bootstrap, f"{topic_name}-other", [Record(b"v")] * 10)
+    assert lossy.stop() == 0
+    postgres.sql(
+        "CREATE TABLE public.lost AS SELECT * FROM strandline.entries WHERE log_id = (SELECT min(log_id) FROM strandline.entries);"
+        "DELETE FROM strandline.entries WHERE log_id IN (SELECT log_id FROM public.lost)"
+    )
+    lossy.start()
+
+    def refusal() -> str:
+        asked = strandline("topic", "offsets", topic_name, broker=lossy)
+        return asked.stderr if asked.returncode else ""
+
+    assert "KAFKA_STORAGE_ERROR" in refusal()
+    with pytest.raises(KafkaException, match="KAFKA_STORAGE_ERROR|Disk error"):
+        produce(lossy.bootstrap, topic_name, [Record(b"v")], retries=0)
+    [missing] = wait_until("it is told of", lambda: found_by_reconciliation(lossy).get("missing"))
+    assert (missing["topic"], missing["partition"]) == (topic_name, 0)
+    assert metric(lossy, 'strandline_storage_missing_partitions{engine="postgres"}') == 1
+    # One that nothing was ever written to has lost nothing, and others go on.
+    assert produce(lossy.bootstrap, f"{topic_name}-unused", [Record(b"v")]) == [0]
+    assert len(consume(lossy.bootstrap, f"{topic_name}-other")) == 10
+    # Somebody found the rows again.
+    postgres.sql("INSERT INTO strandline.entries TABLE public.lost")
+    wait_until("it is served again", lambda: not refusal())
+    assert produce(lossy.bootstrap, topic_name, [Record(b"v")]) == [10]
+    assert len(consume(lossy.bootstrap, topic_name)) == 11

@@ -13,8 +13,10 @@ from command import strandline
 from confluent_kafka import KafkaError, Producer, TopicCollection
 from deadline import wait_until
 from observed import files_below, get, metric
+from storage import STORAGE
 
 pytestmark = pytest.mark.strandline
+FILES = pytest.mark.files("what happens to files and folders; test_postgres.py does the same to rows")
 
 Make = Callable[..., Strandline]
 
@@ -39,10 +41,10 @@ def lossy(tmp_path: Path) -> Iterator[Callable[..., Strandline]]:
 
 
 def storage(broker: Strandline) -> dict:
-    """What reconciliation found last of the file engine; nothing before its first look."""
+    """What reconciliation found last of the session's engine; nothing before its first look."""
     status, text = get(broker, "/v1/storage")
     assert status == 200, text
-    found = [one for one in json.loads(text) if one["engine"] == "file"]
+    found = [one for one in json.loads(text) if one["engine"] == STORAGE]
     return found[0] if found else {}
 
 
@@ -74,6 +76,7 @@ def refused_lookup(broker: Strandline, topic: str) -> str:
     return result.stderr if result.returncode else ""
 
 
+@FILES
 def test_a_log_that_no_topic_knows_is_set_aside_and_removed_later(make_broker: Make, topic_name: str) -> None:
     broker = make_broker(reconciliation_interval_ms=1000, quarantine_retention_ms=6000).start()
     create_topic(broker.bootstrap, topic_name)
@@ -96,6 +99,7 @@ def test_a_log_that_no_topic_knows_is_set_aside_and_removed_later(make_broker: M
     assert len(consume(broker.bootstrap, topic_name)) == 10
 
 
+@FILES
 def test_kills_in_between_lose_nothing_that_is_known(make_broker: Make, topic_name: str) -> None:
     broker = make_broker(reconciliation_interval_ms=1000, quarantine_retention_ms=0).start()
     create_topic(broker.bootstrap, topic_name, partitions=3)
@@ -111,6 +115,7 @@ def test_kills_in_between_lose_nothing_that_is_known(make_broker: Make, topic_na
     assert len(consume(broker.bootstrap, topic_name, partitions=3)) == 120
 
 
+@FILES
 def test_a_partition_whose_folder_is_gone_is_never_empty(lossy: Make, topic_name: str) -> None:
     broker = lossy(reconciliation_interval_ms=1000).start()
     create_topic(broker.bootstrap, topic_name)
@@ -146,6 +151,7 @@ def test_a_partition_whose_folder_is_gone_is_never_empty(lossy: Make, topic_name
 
 @pytest.mark.parametrize("end", ["stopped", "killed"])
 @pytest.mark.parametrize("restored", [False, True])
+@FILES
 def test_a_folder_that_vanishes_from_a_running_broker_takes_nothing_along(
     lossy: Make, topic_name: str, restored: bool, end: str
 ) -> None:
@@ -180,6 +186,7 @@ def test_a_folder_that_vanishes_from_a_running_broker_takes_nothing_along(
     assert len(consume(broker.bootstrap, topic_name)) == acknowledged
 
 
+@FILES
 def test_a_segment_that_was_cut_is_told_of_and_the_rest_is_read(lossy: Make, topic_name: str) -> None:
     broker = lossy(reconciliation_interval_ms=1000).start()
     create_topic(broker.bootstrap, topic_name, segment_bytes=1 << 20)
@@ -233,6 +240,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("how", ["stopped", "killed"])
+@FILES
 def test_verify_blames_nothing_that_is_whole_and_changes_nothing(make_broker: Make, topic_name: str, how: str) -> None:
     broker = make_broker().start()
     create_topic(broker.bootstrap, topic_name, partitions=3)
@@ -250,6 +258,7 @@ def test_verify_blames_nothing_that_is_whole_and_changes_nothing(make_broker: Ma
     assert len(consume(broker.bootstrap, topic_name, partitions=3)) == 3000
 
 
+@FILES
 def test_verify_finds_damage_where_it_is(lossy: Make, topic_name: str) -> None:
     broker = lossy().start()
     create_topic(broker.bootstrap, topic_name)
@@ -272,6 +281,7 @@ def test_verify_finds_damage_where_it_is(lossy: Make, topic_name: str) -> None:
     assert "snapshot is not readable" in fault["what"]
 
 
+@FILES
 def test_who_consumes_what_cannot_be_read_is_told(lossy: Make, topic_name: str) -> None:
     broker = lossy().start()
     create_topic(broker.bootstrap, topic_name, segment_bytes=1 << 20)
@@ -288,6 +298,7 @@ def test_who_consumes_what_cannot_be_read_is_told(lossy: Make, topic_name: str) 
     assert ended.stderr.count("trying again") == 1 and "KAFKA_STORAGE_ERROR" in ended.stderr, ended.stderr
 
 
+@FILES
 def test_reconcile_sets_aside_what_nobody_knows_on_demand(make_broker: Make, topic_name: str) -> None:
     broker = make_broker().start()
     create_topic(broker.bootstrap, topic_name)
@@ -311,6 +322,7 @@ def test_reconcile_sets_aside_what_nobody_knows_on_demand(make_broker: Make, top
     assert len(consume(broker.bootstrap, topic_name)) == 10
 
 
+@FILES
 def test_no_folder_is_no_whole_one(tmp_path: Path) -> None:
     result = strandline("storage", "verify", "--data", str(tmp_path / "none"))
     assert result.returncode == 1 and "cannot read" in result.stderr
@@ -319,6 +331,7 @@ def test_no_folder_is_no_whole_one(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@FILES
 def test_adopt_takes_only_what_is_unknown_and_was_written_here(make_broker: Make, topic_name: str) -> None:
     broker = make_broker().start()
     create_topic(broker.bootstrap, topic_name)

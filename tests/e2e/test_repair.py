@@ -13,7 +13,7 @@ from kafka import KafkaConsumer
 from kafka import TopicPartition as Place
 from test_reconcile import content, topic_folder
 
-pytestmark = pytest.mark.strandline
+pytestmark = [pytest.mark.strandline, pytest.mark.files("`storage repair` works on a folder")]
 
 Make = Callable[[], Strandline]
 

@@ -9,7 +9,7 @@ from command import done, found, refused
 from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from deadline import wait_until
-from observed import metric, stored_bytes
+from observed import metric, stored_bytes, stored_segments
 
 pytestmark = pytest.mark.strandline
 
@@ -123,11 +123,7 @@ def test_a_broker_that_is_killed_again_and_again_keeps_what_it_should_and_nothin
         assert [(record.offset, record.value) for record in left] == expected
     settled_start(broker, topic_name, at_most=40)
     listed = {one["name"] for one in found("topic", "segments", topic_name, broker=broker)}
-
-    def files() -> set[str]:
-        return {file.name for file in broker.data.rglob("*.log")}
-
-    wait_until("the disk holds what is listed and nothing else", lambda: files() == listed)
+    wait_until("what is listed is stored and nothing else", lambda: stored_segments(broker) == listed)
 
 
 def test_the_forecast_tells_why_and_when(make_broker, topic_name: str) -> None:
@@ -150,7 +146,7 @@ def test_the_forecast_tells_why_and_when(make_broker, topic_name: str) -> None:
     assert [one["base_offset"] for one in segments] == list(range(0, 50, 5))
     assert [one["state"] for one in segments] == ["sealed"] * 9 + ["open"]
     assert sum(one["bytes"] for one in segments) == partition["bytes"]
-    assert {one["name"] for one in segments} <= {file.name for file in broker.data.rglob("*.log")}
+    assert {one["name"] for one in segments} <= stored_segments(broker)
     assert done("topic", "segments", topic_name, "-p", "7", "--format", "json", broker=broker) == "[]\n"
 
     # What was foretold happens.

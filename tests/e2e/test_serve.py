@@ -16,7 +16,7 @@ from command import done
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 from deadline import wait_until
-from observed import get
+from observed import get, stored_bytes
 
 pytestmark = pytest.mark.strandline
 
@@ -138,6 +138,7 @@ def test_a_client_on_loopback_is_told_an_address_that_it_can_reach(broker: Stran
     socket.create_connection((node.host, node.port), timeout=5).close()
 
 
+@pytest.mark.files("with everything in PostgreSQL there is no folder; that a schema is in use is open, see docs/open.md")
 def test_a_folder_in_use_is_refused(make_broker: Make) -> None:
     broker = make_broker().start()
     result = serve(broker.data)
@@ -238,6 +239,7 @@ def files_of(broker: Strandline) -> list[str]:
     return [str(path.relative_to(broker.data)) for path in found]
 
 
+@pytest.mark.files("the layout of the folder")
 def test_the_folder_is_laid_out_by_id_and_never_by_name(make_broker: Make, topic_name: str) -> None:
     broker = make_broker(deletion_grace_ms=0).start()
     create_topic(broker.bootstrap, topic_name, partitions=2)
@@ -265,9 +267,10 @@ def test_a_deletion_goes_on_after_a_crash(make_broker: Make, topic_name: str) ->
     broker.kill()
     broker.start()
     assert topic_names(broker.bootstrap) == set()
-    wait_until("the bytes are gone", lambda: not [f for f in files_of(broker) if f.endswith(".log")], seconds=60)
+    wait_until("the bytes are gone", lambda: stored_bytes(broker) == 0, seconds=60)
 
 
+@pytest.mark.files("indexes beside segments")
 def test_indexes_are_derived_data(make_broker: Make, topic_name: str) -> None:
     """Whatever happens to an index, the broker starts and finds every record."""
     broker = make_broker().start()

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from deadline import wait_until
 from small_disk import mounted, skip_where_nothing_is_mounted
 
-pytestmark = pytest.mark.strandline
+pytestmark = [pytest.mark.strandline, pytest.mark.files("a small disk below the folder")]
 
 DISK_MIB = 256
 MIB = 1024 * 1024

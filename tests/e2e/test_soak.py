@@ -19,10 +19,11 @@ from broker import Strandline
 from clients import consume, topic_names
 from command import found
 from deadline import wait_until
-from observed import files_below, scraped
+from observed import files_below, scraped, stored_bytes, stored_logs, stored_segments
 from soak import Soak, Worker
 from soak_churn import Comer
 from soak_kept import PARTITIONS, SEGMENT_BYTES, Filler, Kept, Reader, Watch
+from storage import STORAGE
 
 SECONDS = float(os.environ.get("E2E_SOAK_SECONDS", "60"))
 SEED = int(os.environ.get("E2E_SEED", time.time_ns() % 1_000_000))
@@ -55,7 +56,9 @@ class Disk(Worker):
 
 
 def log_bytes(broker: Strandline) -> int:
-    """Disk space of all files of logs; some may go while they are counted."""
+    """Disk space of all files of logs; some may go while they are counted. Of rows what they hold."""
+    if STORAGE == "postgres":
+        return stored_bytes(broker)
     total = 0
     for file in files_below(broker.data / "logs"):
         with contextlib.suppress(FileNotFoundError):
@@ -161,15 +164,18 @@ def check_what_is_left(soak: Soak, kept: list[Kept]) -> None:
         if topic.seconds is None:
             left = consume(broker.bootstrap, topic.name, partitions=PARTITIONS, seconds=60, check_crcs=True)
             assert len(left) == sum(high - low for low, high in topic.bounds)
-    wait_until("what was deleted is gone", lambda: len(list((broker.data / "logs").iterdir())) == len(kept), seconds=60)
+    wait_until("what was deleted is gone", lambda: len(topics_stored(broker)) == len(kept), seconds=60)
     listed = {one["name"] for topic in kept for one in segments(broker, topic)}
-
-    def files() -> set[str]:
-        return {file.name for file in (broker.data / "logs").rglob("*.log")}
-
-    wait_until("the disk holds what is listed and nothing else", lambda: files() == listed)
+    wait_until("what is listed is stored and nothing else", lambda: stored_segments(broker) == listed)
     overdue = [line for line in scraped(broker).splitlines() if "retention_overdue_bytes{" in line]
     assert overdue and all(line.endswith(" 0") for line in overdue), overdue
+
+
+def topics_stored(broker: Strandline) -> set[str]:
+    """Topics of which something is there, if only a folder."""
+    if STORAGE == "postgres":
+        return {log.rpartition("/")[0] for log in stored_logs(broker)}
+    return {folder.name for folder in (broker.data / "logs").iterdir()}
 
 
 def segments(broker: Strandline, topic: Kept) -> list[dict]:

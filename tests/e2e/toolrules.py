@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from storage import STORAGE
 from toolscript import Command, Stage
 from toolserver import Output
 
@@ -146,6 +147,23 @@ RULES = [
         r"^stderr: .*reported a recoverable issue .*=UNKNOWN_TOPIC_OR_PARTITION.*",
     ),
 ]
+
+if STORAGE != "file":
+    BROKERS_CHOICE = "Kafka tells what server.properties sets among a topic's settings, and storage.default is set there"
+    RULES += [
+        Rule(
+            "the broker's choice of an engine is told of every topic",
+            BROKERS_CHOICE,
+            "topics --describe --topics-with-overrides",
+            rf".*Configs: storage\.engine={STORAGE}$",
+        ),
+        Rule(
+            "the broker's choice of an engine is told of a topic",
+            BROKERS_CHOICE,
+            "topics",
+            rf",storage\.engine={STORAGE}$|(?<=Configs: )storage\.engine={STORAGE}(,|$)|storage\.engine={STORAGE},",
+        ),
+    ]
 
 
 def normal(command: Command, stage: Stage, output: Output) -> list[str]:

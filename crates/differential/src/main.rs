@@ -2,12 +2,13 @@
 //! compared field by field, and every difference is either a rule or a failure.
 //!
 //! ```text
-//! differential [--kafka ADDRESS] [--strandline ADDRESS] [--only PART,PART]
+//! differential [--kafka ADDRESS] [--strandline ADDRESS] [--storage STORAGE] [--only PART,PART]
 //! ```
 //!
 //! A broker whose address is not given (by flag, or by `STRANDLINE_DIFF_KAFKA` and
 //! `STRANDLINE_DIFF_STRANDLINE`) is started here, both with the same properties, and both must be
-//! empty. `--only` names parts of the script. Two addresses of Apache Kafka compare it with itself, which must find nothing.
+//! empty. `--storage postgres` starts a PostgreSQL server as well, for ours to keep topics and metadata in.
+//! `--only` names parts of the script. Two addresses of Apache Kafka compare it with itself, which must find nothing.
 //!
 //! # Invariants
 //! - What a broker makes up (ids, ports, times) is compared by the name that the script knows it by.
@@ -17,6 +18,7 @@
 
 mod broker;
 mod peer;
+mod postgres;
 mod rule;
 mod run;
 mod script;
@@ -31,8 +33,11 @@ use anyhow::bail;
 
 use crate::broker::Broker;
 use crate::peer::Peer;
+use crate::postgres::Postgres;
 use crate::rule::RULES;
 use crate::run::{Difference, Run};
+
+const USAGE: &str = "usage: differential [--kafka ADDRESS] [--strandline ADDRESS] [--storage file|postgres] [--only PART,PART]";
 
 /// Kinds of differences that are printed; the rest is counted.
 const PRINTED_MAX: usize = 200;
@@ -53,12 +58,10 @@ fn run() -> anyhow::Result<bool> {
     let mut arguments = std::env::args().skip(1);
     while let Some(flag) = arguments.next() {
         match (flag.as_str(), arguments.next()) {
-            ("--kafka" | "--strandline" | "--only", Some(value)) => options.insert(flag, value),
-            _ => {
-                bail!(
-                    "usage: differential [--kafka ADDRESS] [--strandline ADDRESS] [--only PART,PART]"
-                )
+            ("--kafka" | "--strandline" | "--storage" | "--only", Some(value)) => {
+                options.insert(flag, value)
             }
+            _ => bail!(USAGE),
         };
     }
     let given = |flag: &str, variable: &str| {
@@ -68,9 +71,15 @@ fn run() -> anyhow::Result<bool> {
         Some(address) => Peer::at(address),
         None => Peer::start_kafka()?,
     };
-    let ours = match given("--strandline", "STRANDLINE_DIFF_STRANDLINE") {
-        Some(address) => Peer::at(address),
-        None => Peer::start_strandline()?,
+    let storage = options.get("--storage").map(String::as_str);
+    let ours = match (given("--strandline", "STRANDLINE_DIFF_STRANDLINE"), storage) {
+        (Some(address), None) => Peer::at(address),
+        (None, None | Some("file")) => Peer::start_strandline(&[])?,
+        (None, Some("postgres")) => {
+            let database = Postgres::start()?;
+            Peer::start_strandline(&database.properties())?.with(database)
+        }
+        _ => bail!(USAGE),
     };
     let begun = Instant::now();
     let (kafka, ours) = (Broker::new(kafka.address()), Broker::new(ours.address()));

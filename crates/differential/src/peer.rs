@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use tempfile::TempDir;
 
+use crate::postgres::Postgres;
+
 /// What both brokers run with.
 const PROPERTIES: [&str; 11] = [
     "node.id=1",
@@ -34,12 +36,20 @@ const START: Duration = Duration::from_mins(1);
 pub(crate) struct Peer {
     address: String,
     process: Option<(Child, TempDir)>,
+    /// What it keeps its topics in, which ends after it.
+    database: Option<Postgres>,
 }
 
 impl Peer {
     /// One that runs elsewhere.
     pub(crate) fn at(address: String) -> Self {
-        Self { address, process: None }
+        Self { address, process: None, database: None }
+    }
+
+    /// The same, with what it needs for as long as it lives.
+    pub(crate) fn with(mut self, database: Postgres) -> Self {
+        self.database = Some(database);
+        self
     }
 
     pub(crate) fn address(&self) -> &str {
@@ -56,8 +66,9 @@ impl Peer {
         Self::start(command, folder, Some(format!("127.0.0.1:{port}")))
     }
 
-    /// Starts Strandline in a folder of its own: the release build, or what `STRANDLINE_BINARY` names.
-    pub(crate) fn start_strandline() -> anyhow::Result<Self> {
+    /// Starts Strandline in a folder of its own: the release build, or what `STRANDLINE_BINARY` names. It
+    /// has these properties besides those of both.
+    pub(crate) fn start_strandline(properties: &[String]) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         let release = || root().join("target/release/strandline").into_os_string();
         let mut command =
@@ -72,7 +83,7 @@ impl Peer {
         }
         command.arg("--ports-file");
         command.arg(folder.path().join("ports"));
-        for property in PROPERTIES {
+        for property in PROPERTIES.into_iter().chain(properties.iter().map(String::as_str)) {
             command.args(["-c", property]);
         }
         Self::start(command, folder, None)
@@ -83,7 +94,8 @@ impl Peer {
         let name = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         let child = command.spawn().with_context(|| format!("start {name}"))?;
-        let mut peer = Self { address: String::new(), process: Some((child, folder)) };
+        let process = Some((child, folder));
+        let mut peer = Self { address: String::new(), process, database: None };
         let deadline = Instant::now() + START;
         while Instant::now() < deadline {
             let address = known.clone().or_else(|| peer.ports_file());
@@ -138,7 +150,7 @@ fn free_port_pair() -> anyhow::Result<u16> {
 }
 
 /// The workspace's folder: two above this crate's.
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     manifest.ancestors().nth(2).expect("this crate lies two below the root").to_path_buf()
 }
