@@ -26,9 +26,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   conformance [LANE ...]
                      run the tests that others wrote for Kafka's clients against the
                      release build; --fast, --twice, --only PATTERN, --record,
-                     --crash
-  compat             write docs/compat.md and docs/compat/results.md from the kept
-                     results and the API table
+                     --crash, --storage file|postgres
+  compat             write docs/compat.md and docs/compat/ from the kept results and
+                     the API table
   bench [ARG ...]    compare with reference brokers in alternated rounds; arguments
                      are those of `strandline-bench compare`";
 

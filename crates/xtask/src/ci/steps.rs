@@ -62,6 +62,7 @@ pub(super) const STEPS: &[Step] = &[
         "kafka-python and kgo of these, with everything in PostgreSQL",
         conformance_postgres,
     ),
+    only_full("e2e-postgres", "real clients, with everything in PostgreSQL", e2e_on_postgres),
     only_full("bench-build", "the benches compile, librdkafka with them", bench_build),
 ];
 
@@ -118,12 +119,27 @@ fn fuzz(context: &Context) -> anyhow::Result<()> {
 
 fn differential(context: &Context) -> anyhow::Result<()> {
     provision::kafka(context)?;
-    run(&context.root, "cargo")
-        .words("run --locked --quiet --package strandline-differential")
-        .wait()
+    let compare = || {
+        let cargo = run(&context.root, "cargo");
+        cargo.words("run --locked --quiet --package strandline-differential --")
+    };
+    compare().wait()?;
+    if context.full {
+        provision::postgres(context)?;
+        compare().words("--storage postgres").wait()?;
+    }
+    Ok(())
 }
 
 fn e2e(context: &Context) -> anyhow::Result<()> {
+    e2e_on(context, "file")
+}
+
+fn e2e_on_postgres(context: &Context) -> anyhow::Result<()> {
+    e2e_on(context, "postgres")
+}
+
+fn e2e_on(context: &Context, storage: &str) -> anyhow::Result<()> {
     let python = provision::python(context)?;
     let go = provision::go(context)?;
     provision::kafka(context)?;
@@ -136,6 +152,7 @@ fn e2e(context: &Context) -> anyhow::Result<()> {
         // foreign clients comes early.
         .words("-n 3 --dist loadfile --no-loadscope-reorder")
         .env("GOTOOLCHAIN", "local")
+        .env("E2E_STORAGE", storage)
         .path_first(&go)?
         .wait()
 }
