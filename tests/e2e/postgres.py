@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from deadline import wait_until
@@ -64,10 +65,12 @@ class Postgres:
     def password_file(self) -> Path:
         return self.folder / "password"
 
-    def start(self) -> "Postgres":
+    def start(self, **settings: object) -> "Postgres":
+        """`settings` go over what this server has else."""
         command = [str(programs() / "postgres"), "-D", str(self.folder / "data"), "-p", str(self.port)]
         command += ["-k", str(self.folder), "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off"]
-        command += ["-c", "max_connections=400", "-c", "max_wal_size=256MB"]
+        for name, value in {"max_connections": 400, "max_wal_size": "256MB", **settings}.items():
+            command += ["-c", f"{name}={value}"]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, **self.user)
         ready = [str(programs() / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
@@ -87,11 +90,27 @@ class Postgres:
                 os.kill(process, signal.SIGKILL)
         self.process.wait(timeout=30)
 
-    def sql(self, text: str) -> str:
-        command = [str(programs() / "psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", str(self.port)]
-        command += ["-U", "strandline", "-d", "postgres", "-c", text]
+    def sql(self, text: str, database: str = "postgres") -> str:
+        command = [*self.psql(database), "-c", text]
         done = subprocess.run(command, check=True, capture_output=True, text=True, env={"PGPASSWORD": PASSWORD})
         return done.stdout.strip()
+
+    def psql(self, database: str) -> list[str]:
+        command = [str(programs() / "psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", str(self.port)]
+        return [*command, "-U", "strandline", "-d", database]
+
+    @contextlib.contextmanager
+    def idle_transaction(self) -> Iterator[None]:
+        """A session that has begun a transaction, looked at something and forgotten about it."""
+        environment = {"PGPASSWORD": PASSWORD}
+        session = subprocess.Popen(self.psql("postgres"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+        try:
+            session.stdin.write("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 'begun';\n")
+            session.stdin.flush()
+            assert session.stdout.readline() == "begun\n"
+            yield
+        finally:
+            session.communicate("COMMIT;\n", timeout=30)
 
     def properties(self) -> dict[str, object]:
         """A broker's, for everything in this database."""

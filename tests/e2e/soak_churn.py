@@ -25,9 +25,10 @@ class Life:
 class Comer(Worker):
     """Takes a name through one life after the other."""
 
-    def __init__(self, soak: Soak, name: str, seed: int):
+    def __init__(self, soak: Soak, name: str, seed: int, rests: tuple[float, float] = (0.0, 1.0)):
         super().__init__(soak, f"lives of {name}")
         self.topic = name
+        self.rests = rests
         self.dice = random.Random(f"{seed} {name}")
         self.lives: list[Life] = []
         self.count = 0
@@ -40,7 +41,7 @@ class Comer(Worker):
         return sum(life.sent_bytes + PARTITIONS_MAX * 65_536 for life in self.lives)
 
     def work(self) -> None:
-        while not self.soak.stopping.wait(self.dice.uniform(0, 1)):
+        while not self.soak.stopping.wait(self.dice.uniform(*self.rests)):
             self.live()
 
     def live(self) -> None:

@@ -13,7 +13,7 @@ from soak import Soak, Worker
 PARTITIONS = 2
 RECORD_BYTES = 2_000
 STORED_BYTES = RECORD_BYTES + 120  # with what a record and a batch of its own cost at most
-RECORDS_PER_SECOND = 150  # to each partition
+RECORDS_PER_SECOND = 150  # to each partition, unless a producer is told otherwise
 SEGMENT_BYTES = 1 << 20
 SAMPLE = 25  # records from one noted time to the next
 
@@ -102,9 +102,10 @@ class Kept:
 class Filler(Worker):
     """Produces numbered records at a steady rate."""
 
-    def __init__(self, topic: Kept):
+    def __init__(self, topic: Kept, per_second: int = RECORDS_PER_SECOND):
         super().__init__(topic.soak, f"producer of {topic.name}")
         self.topic = topic
+        self.per_second = per_second
         self.producer = Producer({
             "bootstrap.servers": self.soak.broker.bootstrap,
             "enable.idempotence": True,
@@ -119,7 +120,7 @@ class Filler(Worker):
         begun, rounds = time.monotonic(), 0
         while not self.soak.stopping.is_set():
             rounds += 1
-            for _ in range(RECORDS_PER_SECOND // 10):
+            for _ in range(self.per_second // 10):
                 for partition in range(PARTITIONS):
                     self.send(partition)
             # What the broker's absence held up is not made up for.
