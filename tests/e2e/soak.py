@@ -48,11 +48,11 @@ class Soak:
     def is_down(self) -> bool:
         return self.down_since is not None
 
-    def restarted(self, begin: Callable[[], None]) -> None:
-        """Ends the broker by `begin` and starts it again."""
+    def restarted(self, end: Callable[[], None], start: Callable[[], object]) -> None:
+        """Ends the broker, or what it stands on, and starts it again."""
         self.down_since = time.time()
-        begin()
-        self.broker.start()
+        end()
+        start()
         self.outages.append((self.down_since, time.time()))
         self.down_since = None
         self.kills += 1

@@ -121,14 +121,12 @@ class Watch:
 
 
 @pytest.fixture
-def database() -> Iterator[Postgres | None]:
-    """The server below the broker, when there is one: this test's own, since it is killed."""
-    if storage.STORAGE == "file":
-        yield None
-        return
-    server = Postgres().start()
-    yield server
-    server.close()
+def killable(make_broker: Callable[..., Broker]) -> Iterator[tuple[Broker, Postgres | None]]:
+    """A broker, and the server below it when there is one."""
+    broker = make_broker(group_initial_rebalance_delay_ms=0)
+    with storage.own_server(broker.data) as database:
+        yield broker.start(), database
+        broker.close()
 
 
 def strike(dice: random.Random, broker: Broker, database: Postgres | None) -> None:
@@ -146,12 +144,11 @@ def strike(dice: random.Random, broker: Broker, database: Postgres | None) -> No
 
 @pytest.mark.timeout(300 + 30 * KILLS)
 def test_a_group_gets_every_record_through_kills(
-    make_broker: Callable[..., Broker], topic_name: str, database: Postgres | None
+    killable: tuple[Broker, Postgres | None], topic_name: str
 ) -> None:
     print(f"{KILLS} kills, seed {SEED}")
     dice = random.Random(SEED)
-    kept = database.properties() if database else {}
-    broker = make_broker(**kept, group_initial_rebalance_delay_ms=0).start()
+    broker, database = killable
     topics = [f"{topic_name}-{letter}" for letter in "ab"]
     places = [(topic, partition) for topic in topics for partition in range(PARTITIONS)]
     for topic in topics:

@@ -1,7 +1,8 @@
 """A broker under retention and deletion for a while: `E2E_SOAK_SECONDS` says how long (60), `E2E_SEED` repeats choices.
 
 Clients fill and read topics with tight limits, others create topics, fill, read and delete them and take
-their names again, and the broker is killed or stopped at times. Meanwhile and afterwards:
+their names again, and the broker is killed or stopped at times (with `E2E_STORAGE=postgres` the database is killed
+too). Meanwhile and afterwards:
 
 - what retention has to keep is there, and each gap of a consumer is explained by the log start;
 - a topic meets nothing of the one that had its name before;
@@ -11,19 +12,21 @@ their names again, and the broker is killed or stopped at times. Meanwhile and a
 import contextlib
 import os
 import random
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 
 import pytest
+import storage
 from broker import Strandline
 from clients import consume, topic_names
 from command import found
 from deadline import wait_until
 from observed import files_below, scraped, stored_bytes, stored_logs, stored_segments
+from postgres import Postgres
 from soak import Soak, Worker
 from soak_churn import Comer
 from soak_kept import PARTITIONS, SEGMENT_BYTES, Filler, Kept, Reader, Watch
-from storage import STORAGE
 
 SECONDS = float(os.environ.get("E2E_SOAK_SECONDS", "60"))
 SEED = int(os.environ.get("E2E_SEED", time.time_ns() % 1_000_000))
@@ -47,7 +50,10 @@ class Disk(Worker):
     def work(self) -> None:
         while not self.soak.stopping.wait(0.2):
             # Counted after what may be there, and so with a little more in it.
-            used = log_bytes(self.soak.broker)
+            try:
+                used = log_bytes(self.soak.broker)
+            except subprocess.CalledProcessError:
+                continue  # the database was killed
             allowed = sum(topic.allowed_bytes(SLACK) for topic in self.kept)
             allowed += sum(comer.allowed_bytes(GRACE, SLACK) for comer in self.comers)
             self.most, self.closest = max(self.most, used), max(self.closest, used / allowed)
@@ -57,7 +63,7 @@ class Disk(Worker):
 
 def log_bytes(broker: Strandline) -> int:
     """Disk space of all files of logs; some may go while they are counted. Of rows what they hold."""
-    if STORAGE == "postgres":
+    if storage.STORAGE == "postgres":
         return stored_bytes(broker)
     total = 0
     for file in files_below(broker.data / "logs"):
@@ -66,7 +72,9 @@ def log_bytes(broker: Strandline) -> int:
     return total
 
 
-def kill_at_times(soak: Soak, kept: list[Kept], workers: list[Worker], dice: random.Random) -> None:
+def kill_at_times(
+    soak: Soak, database: Postgres | None, kept: list[Kept], workers: list[Worker], dice: random.Random
+) -> None:
     """Until the time is over, or something is found."""
     end = time.monotonic() + SECONDS
     while not soak.found and (left := end - time.monotonic()) > 0:
@@ -74,7 +82,10 @@ def kill_at_times(soak: Soak, kept: list[Kept], workers: list[Worker], dice: ran
         while not soak.found and time.monotonic() < min(kill_at, end):
             soak.stopping.wait(0.1)
         if left > KILL_AFTER[0] and not soak.found:
-            soak.restarted(lambda: stop(soak) if dice.random() < 0.2 else soak.broker.kill())
+            if database is not None and dice.random() < 0.4:
+                soak.restarted(database.kill_all, database.start)
+            else:
+                soak.restarted(lambda: stop(soak) if dice.random() < 0.2 else soak.broker.kill(), soak.broker.start)
             known = topic_names(soak.broker.bootstrap)
             if missing := {topic.name for topic in kept} - known:
                 soak.wrong(f"topics are gone: {missing}")
@@ -113,7 +124,15 @@ def test_limits_hold_and_nothing_else_goes(make_broker: Callable[..., Strandline
         "auto_create_topics_enable": False,
         "group_initial_rebalance_delay_ms": 0,
     }
-    soak = Soak(make_broker(**settings).start())
+    broker = make_broker(**settings)
+    with storage.own_server(broker.data) as database:
+        try:
+            run(Soak(broker.start()), database)
+        finally:
+            broker.close()
+
+
+def run(soak: Soak, database: Postgres | None) -> None:
     kept = [
         Kept(soak, "size", retention_bytes=4 * MIB, retention_ms=-1),
         Kept(soak, "count", retention_records=3000, retention_ms=-1),
@@ -128,7 +147,7 @@ def test_limits_hold_and_nothing_else_goes(make_broker: Callable[..., Strandline
     with reading(readers):
         for worker in workers:
             worker.start()
-        kill_at_times(soak, kept, workers, random.Random(SEED))
+        kill_at_times(soak, database, kept, workers, random.Random(SEED))
         if not soak.found:
             look_once_more(soak, watch, kept)
             wait_until("all is read", lambda: soak.found or all(one.is_at_the_end() for one in readers), seconds=120)
@@ -173,7 +192,7 @@ def check_what_is_left(soak: Soak, kept: list[Kept]) -> None:
 
 def topics_stored(broker: Strandline) -> set[str]:
     """Topics of which something is there, if only a folder."""
-    if STORAGE == "postgres":
+    if storage.STORAGE == "postgres":
         return {log.rpartition("/")[0] for log in stored_logs(broker)}
     return {folder.name for folder in (broker.data / "logs").iterdir()}
 
