@@ -14,11 +14,10 @@ use tokio_postgres::Row;
 use crate::cache::Cache;
 use crate::connection::{Connector, Params, Pool};
 use crate::error::closed;
-use crate::facts::Facts;
 use crate::lane::Lane;
+use crate::load;
 use crate::meta::RowWriters;
 use crate::queue::Queue;
-use crate::row::LogRow;
 use crate::schema::{self, Advice};
 use crate::sql::Query;
 use crate::state::Log;
@@ -66,7 +65,7 @@ impl PostgresEngine {
         let advice = schema::prepare(&connector, &config).await?;
         let pool = Arc::new(Pool::new(Arc::clone(&connector), config.readers));
         let sweeps = Arc::new(Sweeps::default());
-        let logs = load(&pool, &sweeps).await?;
+        let logs = load::all(&pool, &sweeps).await?;
         let run = rand::random();
         let tail = Arc::new(Cache::new(config.tail_bytes));
         let mut lanes = Vec::new();
@@ -107,29 +106,6 @@ impl PostgresEngine {
         self.shared.rows.close().await;
         self.shared.pool.close().await;
     }
-}
-
-/// What the rows say of all logs; what is to be swept goes to `sweeps`.
-async fn load(
-    pool: &Pool,
-    sweeps: &Sweeps,
-) -> Result<BTreeMap<PartitionId, Arc<Log>>, StorageError> {
-    let failed = |failure: crate::error::Failure| failure.into_storage("read the rows of logs");
-    let rows = pool.query(Query::Logs, &[]).await.map_err(failed)?;
-    let mut sealed: BTreeMap<i64, Vec<Facts>> = BTreeMap::new();
-    for row in pool.query(Query::Chunks, &[]).await.map_err(failed)? {
-        let (log_id, facts) = Facts::of_row(&row);
-        sealed.entry(log_id).or_default().push(facts);
-    }
-    for row in pool.query(Query::Dropped, &[]).await.map_err(failed)? {
-        sweeps.add(row.get(0), [(row.get(1), row.get(2))]);
-    }
-    let logs = rows.iter().map(|row| {
-        let row = LogRow::of_row(row)?;
-        let chunks = sealed.remove(&row.log_id).unwrap_or_default();
-        Ok((row.id, Arc::new(Log::of_rows(&row, chunks))))
-    });
-    logs.collect()
 }
 
 impl Shared {

@@ -25,6 +25,8 @@ mod error;
 mod facts;
 mod handle;
 mod lane;
+mod load;
+mod lost;
 mod meta;
 mod open;
 mod queue;

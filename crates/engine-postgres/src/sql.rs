@@ -34,21 +34,23 @@ pub(crate) enum Query {
     Claim,
     /// One log's row.
     Log,
-    /// All logs' rows.
-    Logs,
+    /// Logs' rows, from an id on.
+    LogsFrom,
+    /// Which partitions have a log.
+    Partitions,
     /// The sealed chunks of a log.
     ChunksOf,
-    /// The sealed chunks of all logs.
-    Chunks,
+    /// The sealed and the dropped chunks of all logs, from one on.
+    ChunksFrom,
     /// Gives up what openers before were writing in the place of chunks.
     DiscardAll,
-    /// The dropped chunks of all logs.
-    Dropped,
     /// Entries from an offset on.
     Read,
     /// The first entry that reaches a timestamp.
     FindTimestamp,
-    /// Chunks whose last entry is missing.
+    /// The last of the logs that come next.
+    LogPage,
+    /// Chunks of a range of logs whose last entry is missing.
     Lost,
     /// Marks a log as being removed.
     MarkRemoving,
@@ -101,13 +103,14 @@ impl Query {
             Self::Discard => DISCARD,
             Self::Claim => CLAIM,
             Self::Log => LOG,
-            Self::Logs => LOGS,
+            Self::LogsFrom => LOGS_FROM,
+            Self::Partitions => "SELECT topic_id, partition FROM logs ORDER BY topic_id, partition",
             Self::ChunksOf => CHUNKS_OF,
-            Self::Chunks => CHUNKS,
+            Self::ChunksFrom => CHUNKS_FROM,
             Self::DiscardAll => DISCARD_ALL,
-            Self::Dropped => "SELECT log_id, number, bytes FROM chunks WHERE state = 2",
             Self::Read => READ,
             Self::FindTimestamp => FIND_TIMESTAMP,
+            Self::LogPage => LOG_PAGE,
             Self::Lost => LOST,
             Self::MarkRemoving => MARK_REMOVING,
             Self::RemoveEntries => REMOVE_ENTRIES,
@@ -293,19 +296,19 @@ SELECT log_id, topic_id, partition, epoch, session, is_open, found_unclean, log_
     last_number, clean_end, delete_horizon, is_removing, remaining, quarantined_since
 FROM logs WHERE topic_id = $1 AND partition = $2";
 
-const LOGS: &str = "
+const LOGS_FROM: &str = "
 SELECT log_id, topic_id, partition, epoch, session, is_open, found_unclean, log_start, end_offset,
     active_number, active_base, active_bytes, active_max_timestamp, active_first_at, active_last_at,
     last_number, clean_end, delete_horizon, is_removing, remaining, quarantined_since
-FROM logs ORDER BY topic_id, partition";
+FROM logs WHERE log_id > $1 ORDER BY log_id LIMIT $2";
 
 const CHUNKS_OF: &str = "
 SELECT log_id, number, base_offset, next_offset, bytes, max_timestamp, first_at, last_at
 FROM chunks WHERE log_id = $1 AND state = 1 ORDER BY base_offset";
 
-const CHUNKS: &str = "
-SELECT log_id, number, base_offset, next_offset, bytes, max_timestamp, first_at, last_at
-FROM chunks WHERE state = 1 ORDER BY log_id, base_offset";
+const CHUNKS_FROM: &str = "
+SELECT log_id, number, base_offset, next_offset, bytes, max_timestamp, first_at, last_at, state
+FROM chunks WHERE (log_id, number) > ($1, $2) AND state > 0 ORDER BY log_id, number LIMIT $3";
 
 const DISCARD_ALL: &str = "
 UPDATE chunks SET state = 2 WHERE log_id = $1 AND number <= $2 AND state = 0
@@ -345,18 +348,22 @@ WHERE log_id = $1 AND chunk = $2
     AND next_offset > greatest($3, (SELECT max(low) FROM search)) AND max_timestamp >= $4
 ORDER BY next_offset LIMIT 1";
 
+const LOG_PAGE: &str = "
+SELECT max(log_id) FROM (SELECT log_id FROM logs WHERE log_id > $1 ORDER BY log_id LIMIT $2) page";
+
+/// A look into the index for each chunk: the planner must not read all entries instead.
 const LOST: &str = "
 SELECT l.topic_id, l.partition, c.number
-FROM logs l JOIN (
-    SELECT log_id, number, next_offset FROM chunks WHERE state = 1
+FROM logs l CROSS JOIN LATERAL (
+    SELECT number, next_offset FROM chunks WHERE log_id = l.log_id AND state = 1
     UNION ALL
-    SELECT log_id, active_number, end_offset FROM logs WHERE active_number > 0
-) c ON c.log_id = l.log_id
-WHERE NOT l.is_removing AND NOT EXISTS (
-    SELECT FROM entries e
-    WHERE e.log_id = c.log_id AND e.chunk = c.number AND e.next_offset = c.next_offset
-)
-ORDER BY l.topic_id, l.partition, c.number LIMIT 10000";
+    SELECT l.active_number, l.end_offset WHERE l.active_number > 0
+) c LEFT JOIN LATERAL (
+    SELECT true AS is_there FROM entries e
+    WHERE e.log_id = l.log_id AND e.chunk = c.number AND e.next_offset = c.next_offset LIMIT 1
+) e ON true
+WHERE l.log_id > $1 AND l.log_id <= $2 AND NOT l.is_removing AND e.is_there IS NULL
+ORDER BY l.log_id, c.number LIMIT 10000";
 
 const MARK_REMOVING: &str = "
 WITH marked AS (

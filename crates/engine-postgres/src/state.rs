@@ -187,6 +187,8 @@ impl State {
             .map(|facts| Chunk { facts, state: ChunkState::Sealed })
             .chain(row.active.map(|facts| Chunk { facts, state: ChunkState::Active }))
             .collect();
+        // Most logs have few, and there may be very many logs.
+        self.chunks.shrink_to_fit();
         self.compacted = row.compacted;
         self.epoch = row.epoch;
         self.session = row.session;

@@ -1,6 +1,5 @@
 //! Listing and closing; what is set aside, lost or wrong.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -43,8 +42,8 @@ impl LogStore for PostgresEngine {
     fn list(&self) -> BoxFuture<'_, Result<Vec<PartitionId>, StorageError>> {
         Box::pin(async move {
             self.shared.check_open()?;
-            let rows = self.shared.query("list logs", Query::Logs, &[]).await?;
-            rows.iter().map(|row| partition_of(row.get(1), row.get(2))).collect()
+            let rows = self.shared.query("list logs", Query::Partitions, &[]).await?;
+            rows.iter().map(|row| partition_of(row.get(0), row.get(1))).collect()
         })
     }
 
@@ -87,13 +86,7 @@ impl LogStore for PostgresEngine {
     fn lost(&self) -> BoxFuture<'_, Result<Vec<Lost>, StorageError>> {
         Box::pin(async move {
             self.shared.check_open()?;
-            let rows = self.shared.query("look for what is lost", Query::Lost, &[]).await?;
-            let mut lost: BTreeMap<PartitionId, Vec<String>> = BTreeMap::new();
-            for row in &rows {
-                let number: i64 = row.get(2);
-                let id = partition_of(row.get(0), row.get(1))?;
-                lost.entry(id).or_default().push(number.to_string());
-            }
+            let lost = self.shared.without_end().await?;
             let lost = lost.into_iter().map(|(id, numbers)| {
                 let what = format!("chunks have no last entry. chunks=`{}`", numbers.join(", "));
                 Lost { id, what, certainty: LossCertainty::Gone }

@@ -123,3 +123,43 @@ fn what_a_restore_forgot_is_told_and_never_served_as_empty() {
         assert_eq!(Subject::open(&engine, 0).await.log.bounds().durable_end.get(), 3);
     });
 }
+
+#[test]
+fn rows_are_read_in_pages_and_none_is_left_out() {
+    runtime().block_on(async {
+        let config = server::shared().config();
+        let start = async || {
+            let started = PostgresEngine::open(config.clone()).await.expect("the engine opens");
+            let engine = std::sync::Arc::new(started.engine);
+            Engine { logs: std::sync::Arc::clone(&engine) as _, rows: engine }
+        };
+        let engine = start().await;
+        Subject::open(&engine, 0).await.append(TestBatch::of(3)).await;
+        engine.logs.close().await.expect("closes");
+        let schema = &config.schema;
+        // The second chunk took the place of others: its number is higher than that of the one behind it.
+        run_sql(&format!(
+            "INSERT INTO {schema}.logs (topic_id, partition, epoch, opener, is_open, end_offset)
+             SELECT topic_id, n, 0, 0, false, 20 FROM {schema}.logs, generate_series(1, 20000) n;
+             INSERT INTO {schema}.chunks
+                 (log_id, number, state, base_offset, next_offset, bytes, first_at, last_at)
+             SELECT log_id, n, 1, 20 - n * 10, 30 - n * 10, 5, 0, 0
+             FROM {schema}.logs, generate_series(1, 2) n WHERE partition > 0"
+        ));
+        let engine = start().await;
+        assert_eq!(engine.logs.list().await.expect("lists").len(), 20_001);
+        for index in [1, 9_999, 10_000, 10_001, 20_000] {
+            let stored = engine.logs.stored(strandline_storage::testkit::partition(index));
+            let chunks = stored.expect("it is known").chunks;
+            let bases: Vec<_> = chunks.iter().map(|chunk| chunk.base_offset.get()).collect();
+            assert_eq!(bases, [0, 10], "{index}");
+        }
+        // All but one lack their entries; of so many the first are told, here of six pages.
+        let lost = engine.logs.lost().await.expect("looks");
+        assert_eq!(lost.len(), 5_999);
+        assert_eq!(lost[0].id, strandline_storage::testkit::partition(1));
+        assert!(lost[0].what.contains("1, 2"), "{}", lost[0].what);
+        run_sql(&format!("DELETE FROM {schema}.logs WHERE partition < 20000"));
+        assert_eq!(engine.logs.lost().await.expect("looks").len(), 1);
+    });
+}
