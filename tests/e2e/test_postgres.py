@@ -8,8 +8,6 @@ import pytest
 from account import PARTITIONS, Account, check
 from broker import Broker, Strandline
 from clients import Record, admin, bounds, consume, create_topic, delete_topic, produce, topic_names
-from command import strandline
-from confluent_kafka import KafkaException
 from deadline import wait_until
 from observed import get, metric
 from postgres import PASSWORD, Postgres
@@ -138,10 +136,9 @@ def lossy(tmp_path: Path, postgres: Postgres) -> Iterator[Strandline]:
     admin.cache_clear()
 
 
-def test_rows_that_no_topic_knows_are_set_aside_and_removed_later(
+def test_what_is_newer_than_metadata_that_was_brought_back_is_nobodys(
     lossy: Strandline, postgres: Postgres, topic_name: str
 ) -> None:
-    """Somebody brought back older metadata: what was created since is nobody's."""
     create_topic(lossy.bootstrap, topic_name)
     produce(lossy.bootstrap, topic_name, [Record(b"v")] * 10)
     assert lossy.stop() == 0
@@ -164,36 +161,3 @@ def test_rows_that_no_topic_knows_are_set_aside_and_removed_later(
     wait_until("that is told", lambda: found_by_reconciliation(lossy).get("strangers") == [])
     assert postgres.sql("SELECT count(DISTINCT log_id) FROM strandline.entries") == "1"
     assert len(consume(lossy.bootstrap, topic_name)) == 10
-
-
-def test_a_partition_whose_rows_are_gone_is_never_empty(lossy: Strandline, postgres: Postgres, topic_name: str) -> None:
-    for name in (topic_name, f"{topic_name}-other"):
-        create_topic(lossy.bootstrap, name)
-    create_topic(lossy.bootstrap, f"{topic_name}-unused")
-    produce(lossy.bootstrap, topic_name, [Record(b"v")] * 10)
-    produce(lossy.bootstrap, f"{topic_name}-other", [Record(b"v")] * 10)
-    assert lossy.stop() == 0
-    postgres.sql(
-        "CREATE TABLE public.lost AS SELECT * FROM strandline.entries WHERE log_id = (SELECT min(log_id) FROM strandline.entries);"
-        "DELETE FROM strandline.entries WHERE log_id IN (SELECT log_id FROM public.lost)"
-    )
-    lossy.start()
-
-    def refusal() -> str:
-        asked = strandline("topic", "offsets", topic_name, broker=lossy)
-        return asked.stderr if asked.returncode else ""
-
-    assert "KAFKA_STORAGE_ERROR" in refusal()
-    with pytest.raises(KafkaException, match="KAFKA_STORAGE_ERROR|Disk error"):
-        produce(lossy.bootstrap, topic_name, [Record(b"v")], retries=0)
-    [missing] = wait_until("it is told of", lambda: found_by_reconciliation(lossy).get("missing"))
-    assert (missing["topic"], missing["partition"]) == (topic_name, 0)
-    assert metric(lossy, 'strandline_storage_missing_partitions{engine="postgres"}') == 1
-    # One that nothing was ever written to has lost nothing, and others go on.
-    assert produce(lossy.bootstrap, f"{topic_name}-unused", [Record(b"v")]) == [0]
-    assert len(consume(lossy.bootstrap, f"{topic_name}-other")) == 10
-    # Somebody found the rows again.
-    postgres.sql("INSERT INTO strandline.entries TABLE public.lost")
-    wait_until("it is served again", lambda: not refusal())
-    assert produce(lossy.bootstrap, topic_name, [Record(b"v")]) == [10]
-    assert len(consume(lossy.bootstrap, topic_name)) == 11

@@ -16,7 +16,7 @@ from observed import files_below, get, metric
 from storage import STORAGE
 
 pytestmark = pytest.mark.strandline
-FILES = pytest.mark.files("what happens to files and folders; test_postgres.py does the same to rows")
+FILES = pytest.mark.files("what happens to files and folders; test_postgres_space.py does the same to rows")
 
 Make = Callable[..., Strandline]
 

@@ -10,9 +10,10 @@ use super::plan::{Catalogue, FOLDER, Id, ReadFile};
 use super::storage::Storage;
 use super::table::{Row, Table, kept};
 
-/// The lists with their marks, the features, the served versions and the kept results.
+/// The lists with their marks, the features, the served versions and the kept results of one storage.
 #[derive(Debug)]
 pub(super) struct Facts {
+    pub(super) storage: Storage,
     pub(super) catalogue: Catalogue,
     pub(super) features: Vec<Section>,
     pub(super) served: BTreeMap<String, (i16, i16)>,
@@ -21,19 +22,28 @@ pub(super) struct Facts {
 
 impl Facts {
     /// Reads all of them, through what gives the text of a file by its path from the root.
-    pub(super) fn read(read: &ReadFile<'_>) -> anyhow::Result<Self> {
+    pub(super) fn read(read: &ReadFile<'_>, storage: Storage) -> anyhow::Result<Self> {
+        let kept = kept(storage);
         Ok(Self {
+            storage,
             catalogue: Catalogue::from_files(read)?,
             features: sections(&read(&format!("{FOLDER}/features.txt"))?)
                 .context("features.txt")?,
             served: apis::served(&read(apis::TABLE)?)?,
-            results: Table::parse(&read(kept(Storage::File))?).context(kept(Storage::File))?,
+            results: Table::parse(&read(kept)?).context(kept)?,
         })
     }
 
     /// The kept result of an id.
     pub(super) fn row(&self, id: &Id) -> Option<&Row> {
         self.results.rows.get(&id.full)
+    }
+
+    /// The last day on which a suite ran.
+    pub(super) fn last_day(&self, suite: &str) -> &str {
+        let ids = self.catalogue.ids.iter().filter(|id| id.suite == suite);
+        let days = ids.filter_map(|id| self.row(id)).map(|row| row.date.as_str());
+        days.max().unwrap_or("never")
     }
 
     /// The ids of a suite, counted.
@@ -133,7 +143,7 @@ mod tests {
     #[test]
     fn what_passed_failed_and_waits_is_every_id() {
         let read = |path: &str| super::super::plan::read_file(&crate::root(), path);
-        let mut facts = Facts::read(&read).unwrap();
+        let mut facts = Facts::read(&read, Storage::File).unwrap();
         for results in [facts.results.clone(), Table::default()] {
             facts.results = results;
             let all = super::super::suite::suites()

@@ -1,25 +1,38 @@
-//! `docs/compat/results.md`: what each suite gave, when and at which commit, and every id that does not pass.
+//! `docs/compat/results.md` and its sister about PostgreSQL: what each suite gave, when and at which commit, and every id that does not pass.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::facts::{Cell, Facts};
 use super::plan::Id;
+use super::storage::Storage;
 use super::suite::LANES;
-use super::table::Row;
+use super::table::{Row, kept};
 
-/// The document.
-pub(super) const DOCUMENT: &str = "docs/compat/results.md";
+/// The document about runs on a storage.
+pub(super) fn name(storage: Storage) -> &'static str {
+    match storage {
+        Storage::File => "docs/compat/results.md",
+        Storage::Postgres => "docs/compat/results-postgres.md",
+    }
+}
 
 /// The document as it should be.
 pub(super) fn document(facts: &Facts) -> anyhow::Result<String> {
-    let mut text = String::from(
-        "# Results of the suites\n\n\
-         Made by `cargo xtask compat` from `tests/conformance/results.tsv`, which `cargo xtask conformance --record` writes: do not edit.\n\
+    let (title, option) = match facts.storage {
+        Storage::File => ("Results of the suites", ""),
+        Storage::Postgres => {
+            ("Results of the suites with everything in PostgreSQL", " --storage postgres")
+        }
+    };
+    let mut text = format!(
+        "# {title}\n\n\
+         Made by `cargo xtask compat` from `{}`, which `cargo xtask conformance{option} --record` writes: do not edit.\n\
          [Compatibility](../compat.md) says what they mean; [their README](../../tests/conformance/README.md), how they are run.\n\n\
          An id that fails is tried once more, and \"second try\" counts what passed then only.\n\
          \"Twice\" counts what passed in each of two rounds of one run.\n\
          A commit with `+` had changes on top; numbers in parentheses are ids, where a suite's results come from several commits.\n\n",
+        kept(facts.storage),
     );
     suites(facts, &mut text)?;
     failures(facts, &mut text)?;
@@ -155,7 +168,8 @@ mod tests {
     use super::*;
 
     fn facts(results: &str) -> Facts {
-        let mut facts = Facts::read(&|path| read_file(&crate::root(), path)).unwrap();
+        let mut facts =
+            Facts::read(&|path| read_file(&crate::root(), path), Storage::File).unwrap();
         facts.results = Table::parse(results).unwrap();
         facts
     }

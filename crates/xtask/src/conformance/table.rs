@@ -20,7 +20,7 @@ pub(super) fn kept(storage: Storage) -> &'static str {
 
 const HEAD: &str =
     "# What each id gave when it last ran, when, at which commit (`+`: with changes on top), in how many rounds, and why it failed.
-# Written by `cargo xtask conformance --record`; docs/compat.md and docs/compat/results.md are made from it.
+# Written by `cargo xtask conformance --record`; docs/compat.md and docs/compat/ are made from it.
 ";
 
 /// The most characters of a reason that are kept.
