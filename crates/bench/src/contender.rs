@@ -5,6 +5,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -34,6 +35,8 @@ pub enum Contender {
     Strandline,
     /// Apache Kafka.
     Kafka,
+    /// PostgreSQL by itself, which is no broker.
+    Postgres,
 }
 
 /// When an acknowledgement is sent.
@@ -57,6 +60,8 @@ pub struct Programs {
     pub kafka: Option<PathBuf>,
     /// The folder below which each run has its own.
     pub scratch: PathBuf,
+    /// What Strandline is told beside what every run tells it, each as `key=value`.
+    pub properties: Vec<String>,
 }
 
 /// A running broker; killed, and its data removed, with the value.
@@ -65,6 +70,8 @@ pub struct Running {
     child: Child,
     /// Its processor time and memory.
     pub account: Option<Account>,
+    /// Whose processor time counts as the broker's, too: the database's that it keeps its records in.
+    pub database: Option<Arc<Account>>,
     /// Where it listens.
     pub broker: SocketAddr,
     /// From the start of the process to the first answer.
@@ -86,6 +93,7 @@ impl Programs {
         let fixed_port = match contender {
             Contender::Kafka => Some(free_port()?),
             Contender::Null | Contender::Journal | Contender::Strandline => None,
+            Contender::Postgres => bail!("PostgreSQL is no broker"),
         };
         self.launch(contender, durability, folder, fixed_port)
     }
@@ -110,7 +118,8 @@ impl Programs {
         let account = Some(Account::open(child.id()));
         let broker = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let (ready, folder) = (Duration::ZERO, Some(folder));
-        let mut running = Running { child, account, broker, ready, fixed_port, folder };
+        let database = None;
+        let mut running = Running { child, account, database, broker, ready, fixed_port, folder };
         running.wait_until_ready(begin, &ports_file)?;
         Ok(running)
     }
@@ -134,12 +143,15 @@ impl Programs {
             }
             Contender::Strandline => {
                 command = Command::new(&self.strandline);
+                // It would be taken for a setting.
+                command.env_remove("STRANDLINE_POSTGRES_BIN");
                 command.arg("serve").arg("--data").arg(data).args(["--port", "0", "--http", "0"]);
                 command.arg("--ports-file").arg(ports_file).arg("--exit-with-parent");
                 let fsync = if on_disk { "commit" } else { "never" };
                 command.arg("-c").arg(format!("storage.file.fsync={fsync}"));
                 // What is deleted is to go while somebody looks.
                 command.args(["-c", "deletion.grace.ms=0"]);
+                command.args(self.properties.iter().flat_map(|property| ["-c", property]));
             }
             Contender::Kafka => {
                 let script = self.kafka.as_ref().context("no script to start Kafka with")?;
@@ -150,6 +162,7 @@ impl Programs {
                 // It can't be changed at run time.
                 command.arg("log.retention.check.interval.ms=500");
             }
+            Contender::Postgres => bail!("PostgreSQL is no broker"),
         }
         Ok(command)
     }
@@ -170,7 +183,7 @@ pub fn topic_configs(
 pub const fn removed_configs(contender: Contender) -> &'static [(&'static str, &'static str)] {
     match contender {
         Contender::Kafka => &[("file.delete.delay.ms", "0")],
-        Contender::Null | Contender::Journal | Contender::Strandline => &[],
+        Contender::Null | Contender::Journal | Contender::Strandline | Contender::Postgres => &[],
     }
 }
 
@@ -208,7 +221,9 @@ impl Running {
         if self.fixed_port.is_none() {
             fs::remove_file(folder.path().join("ports"))?;
         }
+        let database = self.database.take();
         *self = programs.launch(contender, durability, folder, self.fixed_port)?;
+        self.database = database;
         Ok(())
     }
 

@@ -26,4 +26,5 @@ pub mod measure;
 pub mod namespace;
 pub mod null;
 pub mod ports;
+pub mod postgres;
 pub mod produce;

@@ -130,6 +130,7 @@ fn run_compare(args: Compare) -> anyhow::Result<ExitCode> {
             strandline: args.strandline.unwrap_or_else(|| beside("strandline")),
             kafka: args.kafka,
             scratch: args.scratch.unwrap_or_else(std::env::temp_dir),
+            properties: Vec::new(),
         },
         own_network,
     };

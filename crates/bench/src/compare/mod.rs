@@ -1,5 +1,7 @@
 //! The comparison: contenders in alternation, ratios of medians, bars and aims.
 
+pub mod database;
+mod database_run;
 pub mod report;
 mod rows;
 pub mod run;
@@ -59,8 +61,10 @@ pub fn compare(options: &Options, progress: &mut impl Write) -> Result<Report> {
 /// Kafka runs what Strandline runs, where the two are compared with a reference.
 fn add_kafka(workload: &mut Workload) {
     let ours = |side: &&Side| side.label == "strandline";
-    let shape =
-        |side: &Side| !matches!(side.shape, Shape::Start | Shape::Idle { .. } | Shape::Estate(_));
+    let shape = |side: &Side| {
+        use Shape::{Database, Estate, Idle, Start};
+        !matches!(side.shape, Start | Idle { .. } | Estate(_) | Database(_))
+    };
     if let Some(&ours) = workload.sides.iter().find(ours).filter(|side| shape(side)) {
         workload.sides.push(Side { label: "kafka", contender: Contender::Kafka, ..ours });
     }

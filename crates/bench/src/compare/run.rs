@@ -1,12 +1,14 @@
 //! One run: start a contender, load it, account for it.
 
+use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use super::upkeep;
 use super::workload::{Crowd, Lands, Many, Metric, Shape, Side, Volume};
+use super::{database_run, upkeep};
 use crate::contender::{Contender, Programs, Running, topic_configs};
 use crate::drive::batches::{self, Batches};
 use crate::drive::estate::Estate;
@@ -15,9 +17,10 @@ use crate::drive::groups::{self, Groups};
 use crate::drive::hostile::Hostile;
 use crate::drive::unbatched::{self, Unbatched};
 use crate::drive::{Load, idle, setup};
-use crate::measure::account::own_cpu;
+use crate::measure::account::{Account, own_cpu};
 use crate::measure::disk;
 use crate::measure::host::{HostTime, WarmMemory, wait_for_quiet};
+use crate::postgres::server::Server;
 
 const MIB: f64 = 1024.0 * 1024.0;
 /// How long to wait for a quiet machine before a run is marked as disturbed.
@@ -76,6 +79,8 @@ pub struct Sample {
     pub removed: Option<Duration>,
     /// How long a pass over a log took beside others' load.
     pub passed: Option<Duration>,
+    /// From the request that deletes a topic to its answer.
+    pub deleted: Option<Duration>,
 }
 
 impl Sample {
@@ -94,6 +99,8 @@ impl Sample {
                 bytes.map(|bytes| self.broker_cpu.as_secs_f64() / bytes * 1e9)
             }
             Metric::P99Micros => self.load.latency.map(|latency| latency.p99_us),
+            Metric::P50Micros => self.load.latency.map(|latency| latency.p50_us),
+            Metric::DeleteMillis => self.deleted.map(|took| took.as_secs_f64() * 1e3),
             Metric::WorstMicros => self.load.latency.map(|latency| latency.max_us),
             Metric::RemovedMillis => self.removed.map(|took| took.as_secs_f64() * 1e3),
             Metric::PassMillis => self.passed.map(|took| took.as_secs_f64() * 1e3),
@@ -117,19 +124,24 @@ pub struct Runner {
     programs: Programs,
     /// Kafka needs seconds to start and a warm-up: it stays, and gets a new topic each time.
     kafka: Option<Running>,
+    /// Made when it is first needed; each run has a database of its own.
+    postgres: Option<Server>,
     topics: usize,
 }
 
 impl Runner {
     /// A runner of these programs.
     pub const fn new(programs: Programs) -> Self {
-        Self { programs, kafka: None, topics: 0 }
+        Self { programs, kafka: None, postgres: None, topics: 0 }
     }
 
     /// Runs one side once.
     pub fn run(&mut self, side: &Side) -> Result<Sample> {
         self.topics += 1;
         let topic = format!("bench-{}", self.topics);
+        if let Shape::Database(task) = side.shape {
+            return database_run::run(&self.programs, &mut self.postgres, side, task, &topic);
+        }
         let is_restarted = matches!(side.shape, Shape::Estate(_));
         if side.contender == Contender::Kafka && !is_restarted {
             let kafka = match self.kafka.take() {
@@ -174,7 +186,7 @@ fn run_on(running: &Running, side: &Side, topic: &str) -> Result<Sample> {
         | Shape::Removal(many, _)
         | Shape::Compaction(many, _) => many.partitions,
         Shape::Groups(_) => 1,
-        Shape::Start | Shape::Idle { .. } | Shape::Estate(_) => 0,
+        Shape::Start | Shape::Idle { .. } | Shape::Estate(_) | Shape::Database(_) => 0,
     };
     if partitions > 0 && side.contender != Contender::Journal {
         let configs = topic_configs(side.contender, side.durability);
@@ -219,6 +231,7 @@ fn run_on(running: &Running, side: &Side, topic: &str) -> Result<Sample> {
         }),
         Shape::Idle { connections } => idle_connections(running, connections),
         Shape::Estate(_) => anyhow::bail!("an estate is measured over a restart"),
+        Shape::Database(_) => anyhow::bail!("a database has runs of its own"),
     }
 }
 
@@ -254,15 +267,34 @@ pub(super) fn account(
     warm_bytes: usize,
     load: impl FnOnce() -> Result<Load>,
 ) -> Result<Sample> {
-    let account = running.account.as_ref().context("the broker is gone")?;
+    let broker = running.account.as_ref().context("the broker is gone")?;
+    let all: Vec<&Account> = [broker].into_iter().chain(running.database.as_deref()).collect();
+    Ok(Sample {
+        ready: running.ready,
+        resident_bytes: broker.resident(),
+        resident_peak_bytes: broker.resident_peak(),
+        page_cache_bytes: broker.page_cache(),
+        peak_bytes: broker.peak(),
+        ..account_of(&all, running.folder(), warm_bytes, load)?
+    })
+}
+
+/// Accounts for these processes, whose files are in `folder`; their memory is not looked at.
+pub(super) fn account_of(
+    accounts: &[&Account],
+    folder: &Path,
+    warm_bytes: usize,
+    load: impl FnOnce() -> Result<Load>,
+) -> Result<Sample> {
+    let cpu = || accounts.iter().map(|account| account.cpu()).sum::<io::Result<Duration>>();
     let quiet = wait_for_quiet(QUIET_PATIENCE);
     let warm = WarmMemory::take(warm_bytes);
     let host = HostTime::now();
-    let (client, broker) = (own_cpu()?, account.cpu()?);
-    let flushes = disk::flushes(running.folder());
+    let (client, broker) = (own_cpu()?, cpu()?);
+    let flushes = disk::flushes(folder);
     let released = warm.release();
     let load = load()?;
-    let broker_cpu = account.cpu()?.saturating_sub(broker);
+    let broker_cpu = cpu()?.saturating_sub(broker);
     let client_cpu = own_cpu()?.saturating_sub(client);
     let now = HostTime::now();
     let others = now.busy.saturating_sub(host.busy).saturating_sub(broker_cpu + client_cpu);
@@ -275,12 +307,7 @@ pub(super) fn account(
         client_cpu,
         others_cores: others.as_secs_f64() / wall,
         quiet,
-        flushes: disk::flushes(running.folder()).zip(flushes).map(|(now, then)| now - then),
-        ready: running.ready,
-        resident_bytes: account.resident(),
-        resident_peak_bytes: account.resident_peak(),
-        page_cache_bytes: account.page_cache(),
-        peak_bytes: account.peak(),
+        flushes: disk::flushes(folder).zip(flushes).map(|(now, then)| now - then),
         ..Sample::default()
     })
 }

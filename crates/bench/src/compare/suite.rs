@@ -1,9 +1,9 @@
 //! The suite: every workload with the bars and aims of the project.
 
-use super::rows;
 use super::workload::{
     Bound, Check, Crowd, Kind, Lands, Many, Metric, Shape, Side, Volume, Workload,
 };
+use super::{database, rows};
 use crate::contender::{Contender, Durability};
 
 const NULL: &str = "null";
@@ -18,6 +18,7 @@ pub(super) const fn side(label: &'static str, durability: Durability, shape: Sha
     let contender = match label.as_bytes() {
         b"null" => Contender::Null,
         b"journal" => Contender::Journal,
+        b"pgbench" | b"copy" => Contender::Postgres,
         _ => Contender::Strandline,
     };
     Side { label, contender, durability, shape }
@@ -54,6 +55,7 @@ pub fn all() -> Vec<Workload> {
     all.extend(rows::upkeep());
     all.extend(estates());
     all.extend(groups());
+    all.extend(database::rows());
     all.retain(|workload| {
         cfg!(feature = "librdkafka")
             || workload

@@ -102,7 +102,9 @@ pub(super) fn removal(
 fn clear(running: &Running, side: &Side, topic: &str) -> Result<()> {
     match side.contender {
         Contender::Kafka => setup::delete_topic(running.broker, topic),
-        Contender::Null | Contender::Journal | Contender::Strandline => Ok(()),
+        Contender::Null | Contender::Journal | Contender::Strandline | Contender::Postgres => {
+            Ok(())
+        }
     }
 }
 
@@ -112,7 +114,7 @@ fn quiet(running: &Running, topic: &str, many: Many) -> Result<Sample> {
 }
 
 /// Producers until some work is done, which begins when they are warm, and for so long at least.
-fn beside(
+pub(super) fn beside(
     running: &Running,
     topic: &str,
     many: Many,

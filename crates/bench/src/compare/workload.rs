@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::database::Task;
 use crate::contender::{Contender, Durability};
 
 /// One comparison.
@@ -59,6 +60,8 @@ pub enum Shape {
     Groups(Crowd),
     /// Many topics that nobody uses.
     Estate(Lands),
+    /// Records kept in PostgreSQL, or what it does by itself.
+    Database(Task),
     /// Idle connections.
     Idle {
         /// How many.
@@ -173,8 +176,12 @@ pub enum Metric {
     CpuSecondsPerGigabyte,
     /// The 99th percentile of request latency, in microseconds.
     P99Micros,
+    /// The median of request latency, in microseconds.
+    P50Micros,
     /// The longest request latency, in microseconds.
     WorstMicros,
+    /// Milliseconds from a request that deletes a topic to its answer.
+    DeleteMillis,
     /// Milliseconds from a deletion until nine tenths of the topic's bytes were gone.
     RemovedMillis,
     /// Milliseconds that a pass over a log took beside others' load, until the old files were gone.
@@ -210,7 +217,9 @@ impl Metric {
             Self::CpuNanosPerRecord => "broker CPU ns/record",
             Self::CpuSecondsPerGigabyte => "broker CPU s/GB",
             Self::P99Micros => "p99 us",
+            Self::P50Micros => "p50 us",
             Self::WorstMicros => "worst us",
+            Self::DeleteMillis => "DeleteTopics answered after ms",
             Self::RemovedMillis => "4 GiB gone after ms",
             Self::PassMillis => "pass beside the load ms",
             Self::ReadyMillis => "ready ms",

@@ -63,12 +63,12 @@ pub struct Latency {
 }
 
 /// A histogram of nanoseconds, from one to a minute.
-fn histogram() -> Histogram<u64> {
+pub(crate) fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds are right")
 }
 
 impl Latency {
-    fn of(nanos: &Histogram<u64>) -> Self {
+    pub(crate) fn of(nanos: &Histogram<u64>) -> Self {
         let at = |q| nanos.value_at_quantile(q) as f64 / 1e3;
         Self { p50_us: at(0.5), p99_us: at(0.99), p999_us: at(0.999), max_us: at(1.0) }
     }

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Context;
+use rustix::net::sockopt;
 
 use super::closed_loop::{self, Answer, Lane, Turn};
 use super::{Latency, Load, setup};
@@ -43,6 +44,11 @@ pub fn run_until(load: &Unbatched, is_over: impl Fn(Duration) -> bool) -> anyhow
         let stream = setup::connect(load.broker).context("connect")?;
         let partition = (id % load.partitions) as i32;
         let request = produce::request(&load.topic, partition, &batch);
+        // A lane writes its request at once: the socket's buffer must take it whole.
+        let room = sockopt::socket_send_buffer_size(&stream)?;
+        if room < 2 * request.len() {
+            sockopt::set_socket_send_buffer_size(&stream, 2 * request.len())?;
+        }
         Ok(Lane::new(stream, vec![Turn { request, read: produced }]))
     };
     let lanes = (0..load.connections).map(lane).collect::<anyhow::Result<_>>()?;

@@ -91,17 +91,18 @@ impl Account {
     }
 }
 
-/// Processor time of this process.
+/// Processor time of this process, and of its children that have ended.
 pub fn own_cpu() -> io::Result<Duration> {
     cpu_of("self")
 }
 
+/// Processor time of a process, and of its children that it has waited for.
 fn cpu_of(pid: &str) -> io::Result<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     // The command's name may hold anything, a parenthesis too: the fields begin behind the last one.
     let fields = stat.rsplit(')').next().unwrap_or_default();
     let ticks: u64 =
-        fields.split_whitespace().skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum();
+        fields.split_whitespace().skip(11).take(4).filter_map(|n| n.parse::<u64>().ok()).sum();
     Ok(Duration::from_secs(ticks) / rustix::param::clock_ticks_per_second() as u32)
 }
 
