@@ -1,12 +1,11 @@
 //! What the engine is told: where the database is, and its bounds.
 
-use std::fmt;
-use std::path::Path;
 use std::time::Duration;
 
 use strandline_model::ByteCount;
+use strandline_model::config::PostgresTls;
 
-use crate::OpenError;
+use crate::{OpenError, Password};
 
 /// Letters of a schema's name. PostgreSQL cuts longer names off without a word.
 const SCHEMA_LETTERS_MAX: usize = 63;
@@ -22,6 +21,8 @@ pub struct PostgresConfig {
     pub user: String,
     /// The user's password; `None` when the server asks for none.
     pub password: Option<Password>,
+    /// Whether and how connections are encrypted.
+    pub tls: PostgresTls,
     /// The database, which must exist.
     pub database: String,
     /// The schema that holds the engine's tables; made when it is missing. Lower-case letters, digits
@@ -56,6 +57,7 @@ impl PostgresConfig {
             port: 5432,
             user: "strandline".to_owned(),
             password: None,
+            tls: PostgresTls::disabled(),
             database: "strandline".to_owned(),
             schema: "strandline".to_owned(),
             lanes: 4,
@@ -108,36 +110,6 @@ impl Default for PostgresConfig {
     }
 }
 
-/// A password, which nothing prints.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Password(String);
-
-impl Password {
-    /// The password itself, as it came from the environment.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// What a file holds, without the line break at its end.
-    pub fn from_file(path: &Path) -> Result<Self, OpenError> {
-        let text = std::fs::read_to_string(path).map_err(|source| {
-            let context = format!("read the password's file. file=`{}`", path.display());
-            OpenError::Password { context, source }
-        })?;
-        Ok(Self(text.trim_end_matches(['\r', '\n']).to_owned()))
-    }
-
-    pub(crate) fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Password {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("[hidden]")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,14 +122,6 @@ mod tests {
         };
         assert!(!format!("{config:?}").contains("sesame"));
         assert!(!config.place().contains("sesame"));
-    }
-
-    #[test]
-    fn a_password_of_a_file_ends_before_the_line_break() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), "open sesame \r\n").unwrap();
-        assert_eq!(Password::from_file(file.path()).unwrap().reveal(), "open sesame ");
-        Password::from_file(Path::new("/nowhere/at/all")).unwrap_err();
     }
 
     #[test]

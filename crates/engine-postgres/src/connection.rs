@@ -5,6 +5,7 @@
 //! statements.
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -13,21 +14,29 @@ use tokio::runtime::Handle;
 use tokio::sync::{Mutex, OnceCell};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
+use tokio_postgres::config::SslMode;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, NoTls, Row, Statement};
+use tokio_postgres::{Client, Connection as Driver, NoTls, Row, Socket, Statement};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::{Failure, describe};
 use crate::sql::Query;
-use crate::{OpenError, PostgresConfig};
+use crate::tls::{Tls, refusal};
+use crate::{OpenError, Password, PostgresConfig};
 
 /// How long to try to reach the server, once.
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
 /// A peer that says nothing for so long is asked whether it is there.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
 
+/// What the server calls our connections.
+const APPLICATION: &str = "strandline";
+
 /// Makes connections.
 pub(crate) struct Connector {
     config: tokio_postgres::Config,
+    password: Option<Password>,
+    tls: Arc<Tls>,
     place: String,
     statement_wait: Duration,
     /// Where connections live, whoever asks for one: that runtime outlives the engine.
@@ -62,17 +71,19 @@ impl Connector {
             .port(config.port)
             .user(&config.user)
             .dbname(&config.database)
-            .application_name("strandline")
+            .application_name(APPLICATION)
             .connect_timeout(CONNECT_WAIT)
             .keepalives_idle(KEEPALIVE_IDLE)
             .tcp_user_timeout(config.statement_wait);
-        if let Some(password) = &config.password {
-            to.password(password.reveal());
-        }
-        // The name was checked; a statement names tables alone.
-        to.options(format!("-c search_path={}", config.schema));
+        let tls = Arc::new(Tls::new(config.tls.clone()));
+        // The client's own default would go on in plain text with a server that wants it so.
+        to.ssl_mode(if tls.is_disabled() { SslMode::Disable } else { SslMode::Require });
+        // The name was checked; a statement names tables alone. A commit that is cancelled while it waits
+        // for a standby answers as if it were done: no timeout of the role's may do that.
+        to.options(format!("-c search_path={} -c statement_timeout=0", config.schema));
         let (place, statement_wait) = (config.place(), config.statement_wait);
-        Self { config: to, place, statement_wait, runtime: Handle::current() }
+        let (password, runtime) = (config.password.clone(), Handle::current());
+        Self { config: to, password, tls, place, statement_wait, runtime }
     }
 
     /// A connection without anything prepared; whoever holds the client ends it.
@@ -86,34 +97,45 @@ impl Connector {
             let options = format!("{options} -c default_transaction_isolation=serializable");
             config.options(options);
         }
-        let connecting = self
-            .runtime
-            .spawn(async move { tokio::time::timeout(CONNECT_WAIT, config.connect(NoTls)).await });
+        let (secrets, place) = (self.secrets(), self.place.clone());
+        let connecting = self.runtime.spawn(async move {
+            let connected = async {
+                let (password, tls) = secrets.await?;
+                if let Some(password) = password {
+                    config.password(password);
+                }
+                let connected = match tls {
+                    None => config.connect(NoTls).await.map(driven),
+                    Some(tls) => config.connect(tls).await.map(driven),
+                };
+                connected.map_err(|error| refused(place, error))
+            };
+            tokio::time::timeout(CONNECT_WAIT, connected).await
+        });
         let Ok(Ok(connected)) = connecting.await else {
-            let reason = format!("no answer within {} s", CONNECT_WAIT.as_secs());
-            return Err(self.refused(reason, true));
+            return Err(passing(format!("no answer within {} s", CONNECT_WAIT.as_secs())));
         };
-        let (client, connection) = connected.map_err(|error| match error.as_db_error() {
-            // 57P03: it starts, or stops. 53300: too many connections. Both pass.
-            Some(db) if !["57P03", "57P01", "53300"].contains(&db.code().code()) => {
-                self.refused(db.message().to_owned(), false)
-            }
-            _ => OpenError::Unreachable { place: self.place.clone(), source: error },
-        })?;
+        let (client, driver) = connected?;
         let task = self.runtime.spawn(async move {
-            if let Err(error) = connection.await {
+            if let Err(error) = driver.await {
                 tracing::debug!(error = describe(&error), "connection to PostgreSQL ended");
             }
         });
         Ok((client, task.abort_handle()))
     }
 
-    fn refused(&self, reason: String, may_pass: bool) -> OpenError {
-        let place = self.place.clone();
-        if may_pass {
-            OpenError::Storage(Failure::Lost(reason.into()).into_storage("connect to PostgreSQL"))
-        } else {
-            OpenError::Refused { place, reason }
+    /// The password and the certificates as their files hold them now.
+    fn secrets(&self) -> impl Future<Output = Result<Secrets, OpenError>> + use<> {
+        let (password, tls, place) =
+            (self.password.clone(), Arc::clone(&self.tls), self.place.clone());
+        let reading = self.runtime.spawn_blocking(move || {
+            let password = password.as_ref().map(Password::reveal).transpose()?;
+            let tls = tls.connector().map_err(|reason| OpenError::Tls { place, reason })?;
+            Ok((password, tls))
+        });
+        async move {
+            let stopped = |_| passing("the engine stops".to_owned());
+            reading.await.map_err(stopped)?
         }
     }
 
@@ -135,6 +157,39 @@ impl Connector {
     pub(crate) fn place(&self) -> &str {
         &self.place
     }
+}
+
+/// A password, and what makes a handshake.
+type Secrets = (Option<String>, Option<MakeRustlsConnect>);
+
+/// What reads and writes a connection's bytes, encrypted or not.
+type DriverTask = Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send>>;
+
+fn driven<S>((client, driver): (Client, Driver<Socket, S>)) -> (Client, DriverTask)
+where
+    S: tokio_postgres::tls::TlsStream + Unpin + Send + 'static,
+{
+    (client, Box::pin(driver))
+}
+
+/// Why there is no connection.
+fn refused(place: String, error: tokio_postgres::Error) -> OpenError {
+    if let Some(reason) = refusal(&error) {
+        return OpenError::Tls { place, reason };
+    }
+    match error.as_db_error() {
+        // 57P03: it starts, or stops. 53300: too many connections. Both pass.
+        Some(db) if !["57P03", "57P01", "53300"].contains(&db.code().code()) => {
+            let (reason, code) = (db.message().to_owned(), db.code().code().to_owned());
+            OpenError::Refused { place, reason, code }
+        }
+        _ => OpenError::Unreachable { place, source: error },
+    }
+}
+
+/// The same may work a moment later.
+fn passing(reason: String) -> OpenError {
+    OpenError::Storage(Failure::Lost(reason.into()).into_storage("connect to PostgreSQL"))
 }
 
 impl Connection {

@@ -11,6 +11,7 @@ use strandline_storage::StorageError;
 use tokio::task::AbortHandle;
 use tokio_postgres::Row;
 
+use crate::advice::Advice;
 use crate::cache::Cache;
 use crate::connection::{Connector, Params, Pool};
 use crate::error::closed;
@@ -18,7 +19,7 @@ use crate::lane::Lane;
 use crate::load;
 use crate::meta::RowWriters;
 use crate::queue::Queue;
-use crate::schema::{self, Advice};
+use crate::schema;
 use crate::sql::Query;
 use crate::state::Log;
 use crate::sweeper::{self, Sweeps};

@@ -28,6 +28,14 @@ pub enum OpenError {
         /// Why it failed.
         source: tokio_postgres::Error,
     },
+    /// The server does not speak TLS, is not who it should be, or a certificate's file is wrong.
+    #[error("TLS to PostgreSQL. {place}, reason=`{reason}`")]
+    Tls {
+        /// Where.
+        place: String,
+        /// Why, as a fact.
+        reason: String,
+    },
     /// The server refuses: user, password, database or rights.
     #[error("PostgreSQL refuses. {place}, reason=`{reason}`")]
     Refused {
@@ -35,6 +43,8 @@ pub enum OpenError {
         place: String,
         /// In the server's words.
         reason: String,
+        /// Its code for it (SQLSTATE); empty when it gave none.
+        code: String,
     },
     /// The server, or a setting of it, can't keep what the engine promises.
     #[error("{0}")]
@@ -55,6 +65,14 @@ pub enum OpenError {
     /// The rows could not be read.
     #[error(transparent)]
     Storage(#[from] StorageError),
+}
+
+impl OpenError {
+    /// A statement at the start was refused.
+    pub(crate) fn refused(place: String, error: &tokio_postgres::Error) -> Self {
+        let code = error.code().map(|state| state.code().to_owned()).unwrap_or_default();
+        Self::Refused { place, reason: describe(error), code }
+    }
 }
 
 /// Why a statement gave no answer.

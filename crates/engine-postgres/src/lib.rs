@@ -14,9 +14,11 @@
 //!   log is sent: nothing acknowledged is lost, nothing is there twice.
 //! - What a ticket or a commit reported durable was committed with `synchronous_commit`.
 //! - Values are parameters of statements, never text in them.
+//! - A connection is encrypted and its server verified as it was asked for, or there is none.
 //!
 //! docs/adr/0024-postgres.md has the reasons.
 
+mod advice;
 mod cache;
 mod config;
 mod connection;
@@ -29,6 +31,7 @@ mod load;
 mod lost;
 mod meta;
 mod open;
+mod password;
 mod queue;
 mod read;
 mod rewrite;
@@ -38,8 +41,10 @@ mod sql;
 mod state;
 mod store;
 mod sweeper;
+mod tls;
 
-pub use config::{Password, PostgresConfig};
+pub use advice::Advice;
+pub use config::PostgresConfig;
 pub use engine::{PostgresEngine, Started};
 pub use error::OpenError;
-pub use schema::Advice;
+pub use password::Password;

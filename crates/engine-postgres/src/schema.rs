@@ -2,12 +2,15 @@
 
 use tokio_postgres::{Client, Transaction};
 
+use crate::advice::{self, Advice};
 use crate::connection::{Connector, Isolation};
-use crate::error::describe;
 use crate::{OpenError, PostgresConfig};
 
 /// The steps, in order. One that was released is never changed.
 const MIGRATIONS: &[&str] = &[include_str!("schema/0001.sql")];
+
+/// The table that says which steps were taken.
+const VERSION_TABLE: &str = "schema_version";
 
 /// The version that this build knows.
 const VERSION: i32 = 1;
@@ -20,13 +23,6 @@ const SERVER_VERSION_MIN: i32 = 15;
 /// eight letters of our name.
 const MIGRATION_LOCK: i64 = 0x7374_7261_6e64_6c69;
 
-/// What is right with the server but not as it should be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Advice {
-    /// What, as a lower-case fact.
-    pub message: String,
-}
-
 /// Brings the schema to the version of this build, when it is not there yet.
 pub(crate) async fn prepare(
     connector: &Connector,
@@ -34,7 +30,8 @@ pub(crate) async fn prepare(
 ) -> Result<Vec<Advice>, OpenError> {
     let (mut client, _task) = connector.client(Isolation::Committed).await?;
     let wrong = |error: tokio_postgres::Error| failed(connector, &error);
-    let advice = check_server(&client).await.map_err(wrong)??;
+    let mut advice = check_server(&client).await.map_err(wrong)??;
+    advice.extend(advice::of_config(config));
     if version(&client, &config.schema).await.map_err(wrong)? != Some(VERSION) {
         let transaction = client.transaction().await.map_err(wrong)?;
         migrate(&transaction, &config.schema).await.map_err(wrong)??;
@@ -44,8 +41,7 @@ pub(crate) async fn prepare(
 }
 
 fn failed(connector: &Connector, error: &tokio_postgres::Error) -> OpenError {
-    let place = connector.place().to_owned();
-    OpenError::Refused { place, reason: describe(error) }
+    OpenError::refused(connector.place().to_owned(), error)
 }
 
 /// Whether the server is new enough and keeps what it acknowledges.
@@ -85,7 +81,7 @@ async fn check_server(
 
 /// The version of the schema; `None` when there is none.
 async fn version(client: &Client, schema: &str) -> Result<Option<i32>, tokio_postgres::Error> {
-    let table = format!("{schema}.schema_version");
+    let table = format!("{schema}.{VERSION_TABLE}");
     let row = client.query_one("SELECT to_regclass($1) IS NOT NULL", &[&table]).await?;
     if !row.get::<_, bool>(0) {
         return Ok(None);

@@ -1,6 +1,5 @@
 //! Opens the PostgreSQL engine, and waits for a server that is not there yet.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,7 +8,7 @@ use strandline_model::config::PostgresPlace;
 use strandline_storage::ErrorKind;
 
 use super::run::chain;
-use super::tell::tell;
+use super::tell::{tell, warn};
 use crate::failure::{Exit, Failure};
 
 /// Between two tries to reach the server.
@@ -21,13 +20,13 @@ const TOLD_EVERY: Duration = Duration::from_secs(5);
 /// Opens the engine. Waits for as long as nobody answers: a server may start after its brokers. What
 /// waiting does not mend is an error at once.
 pub(super) async fn open(place: &PostgresPlace) -> Result<Arc<PostgresEngine>, Failure> {
-    let config = config(place).map_err(|error| cannot_open(&error))?;
+    let config = config(place);
     let mut told: Option<Instant> = None;
     loop {
         let error = match PostgresEngine::open(config.clone()).await {
             Ok(started) => {
                 for advice in started.advice {
-                    tell(&format!("PostgreSQL: {}", advice.message));
+                    warn(&format!("PostgreSQL: {}", advice.message));
                 }
                 return Ok(Arc::new(started.engine));
             }
@@ -42,14 +41,12 @@ pub(super) async fn open(place: &PostgresPlace) -> Result<Arc<PostgresEngine>, F
     }
 }
 
-fn config(place: &PostgresPlace) -> Result<PostgresConfig, OpenError> {
-    let password = match (&place.password, &place.password_file) {
-        (Some(password), _) => Some(Password::new(password.as_str())),
-        (None, Some(file)) => Some(Password::from_file(Path::new(file))?),
-        (None, None) => None,
-    };
-    let PostgresPlace { host, port, user, database, schema, .. } = place.clone();
-    Ok(PostgresConfig { host, port, user, password, database, schema, ..PostgresConfig::new() })
+/// The engine's configuration.
+pub(super) fn config(place: &PostgresPlace) -> PostgresConfig {
+    let password = place.password.as_deref().map(Password::new);
+    let password = password.or_else(|| place.password_file.as_deref().map(Password::from_file));
+    let PostgresPlace { host, port, user, database, schema, tls, .. } = place.clone();
+    PostgresConfig { host, port, user, password, tls, database, schema, ..PostgresConfig::new() }
 }
 
 /// Whether the same may work a moment later.
@@ -59,6 +56,7 @@ fn passes(error: &OpenError) -> bool {
         OpenError::Storage(error) => error.kind() == ErrorKind::Unavailable,
         OpenError::Config(_)
         | OpenError::Password { .. }
+        | OpenError::Tls { .. }
         | OpenError::Refused { .. }
         | OpenError::Unfit(_)
         | OpenError::NewerSchema { .. } => false,
@@ -70,6 +68,8 @@ fn cannot_open(error: &OpenError) -> Failure {
     match error {
         OpenError::Config(_) => fail("postgres_config").hint("see the keys `postgres.*`"),
         OpenError::Password { .. } => fail("postgres_password_file"),
+        OpenError::Tls { .. } => fail("postgres_tls")
+            .hint("see the keys `postgres.ssl.*`; strandline storage check says more"),
         OpenError::Refused { .. } => fail("postgres_refused").hint(
             "check postgres.user, postgres.database and the password; the user must own the schema",
         ),
@@ -81,6 +81,8 @@ fn cannot_open(error: &OpenError) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use strandline_model::config::PostgresTls;
+
     use super::*;
 
     fn place() -> PostgresPlace {
@@ -92,6 +94,7 @@ mod tests {
             schema: "strandline".to_owned(),
             password: None,
             password_file: None,
+            tls: PostgresTls::disabled(),
         }
     }
 

@@ -52,7 +52,8 @@ pub(super) fn tell_start(report: Option<&str>, broker: &Broker) {
     }
 }
 
-fn warn(warning: &str) {
+/// A line that a person should not overlook.
+pub(super) fn warn(warning: &str) {
     if console::stderr_is_terminal() {
         console::say(&format!("warning: {warning}"));
     } else {

@@ -3,5 +3,7 @@
 mod conformance;
 mod outcome;
 mod proxy;
+mod secrets;
 mod server;
 mod start;
+mod tls;

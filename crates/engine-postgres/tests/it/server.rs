@@ -51,13 +51,7 @@ pub(crate) fn shared() -> &'static Server {
 
 /// Carries out SQL on the shared server.
 pub(crate) fn run_sql(sql: &str) {
-    let Server { folder, port, .. } = shared();
-    let psql = programs().join("psql");
-    run(Command::new(psql)
-        .args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-U", "strandline", "-d", "postgres"])
-        .args(["-p", &port.to_string(), "-c", sql])
-        .arg("-h")
-        .arg(folder));
+    shared().sql(sql);
 }
 
 /// The folder of the newest server's programs.
@@ -83,10 +77,11 @@ fn as_ordinary_user(program: &Path) -> Command {
     command
 }
 
-fn run(command: &mut Command) {
+fn run(command: &mut Command) -> String {
     let output = command.output().expect(MISSING);
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{command:?}: {told}");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
 impl Server {
@@ -146,6 +141,25 @@ impl Server {
             assert!(begun.elapsed() < START_MAX, "the server does not start: {}", log());
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// Carries out SQL; what it answers, without decoration.
+    pub(crate) fn sql(&self, sql: &str) -> String {
+        run(Command::new(programs().join("psql"))
+            .args(["-XAtq", "-v", "ON_ERROR_STOP=1", "-U", "strandline", "-d", "postgres"])
+            .args(["-p", &self.port.to_string(), "-c", sql])
+            .arg("-h")
+            .arg(&self.folder))
+    }
+
+    /// Its folder, in which its user may write.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Runs a program as the server's user, in its folder.
+    pub(crate) fn run(&self, program: &str, arguments: &[&str]) {
+        run(as_ordinary_user(Path::new(program)).current_dir(&self.folder).args(arguments));
     }
 
     pub(crate) fn port(&self) -> u16 {

@@ -2,6 +2,7 @@
 
 use super::fsync::FsyncPolicy;
 use super::key::{ConfigKey, UNSET, boolean, int, list, long, password, same, string};
+use super::postgres_tls;
 use super::value::Value;
 
 /// The engines that `storage.engine` may name.
@@ -51,11 +52,28 @@ pub(super) const BROKER_KEYS: &[ConfigKey] = &[
         "The schema that holds the engine's tables, which are made when they are missing: \
          lower-case letters, digits and `_`.",
     ),
-    password("postgres.password", UNSET)
-        .doc("The user's password. Better in the environment or in a file than in the properties."),
-    string("postgres.password.file", UNSET)
+    password("postgres.password", UNSET).doc(
+        "The user's password. Better in the environment (`STRANDLINE_POSTGRES_PASSWORD`) or in a \
+         file than in the properties.",
+    ),
+    string("postgres.password.file", UNSET).not_empty().doc(
+        "A file that holds the user's password and nothing else; read for each new connection.",
+    ),
+    string("postgres.ssl.mode", "auto").one_of(postgres_tls::MODES).doc(
+        "`disable`: nothing is encrypted; `require`: encrypted, the server may be anybody; \
+         `verify-ca`: its certificate has a trusted root; `verify-full`: and names \
+         `postgres.host`. `auto`: `disable` on a Unix socket and on loopback, else `verify-full`. \
+         Never less than was asked for.",
+    ),
+    string("postgres.ssl.root.cert.file", UNSET)
         .not_empty()
-        .doc("A file that holds the user's password and nothing else."),
+        .doc("A PEM file of the root certificates that are trusted. Unset: those of the system."),
+    string("postgres.ssl.cert.file", UNSET)
+        .not_empty()
+        .doc("A PEM file of our own certificate, for a server that asks for one."),
+    string("postgres.ssl.key.file", UNSET)
+        .not_empty()
+        .doc("A PEM file of its private key, which is not encrypted."),
     long("log.retention.records", "-1")
         .at_least(-1)
         .cluster_wide()

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::Value;
 use super::broker_config::BrokerConfigError;
+use super::postgres_tls::PostgresTls;
 use super::topic_config::StorageEngine;
 use super::typed::Reader;
 
@@ -24,6 +25,8 @@ pub struct PostgresPlace {
     pub password: Option<String>,
     /// `postgres.password.file`.
     pub password_file: Option<String>,
+    /// `postgres.ssl.*`.
+    pub tls: PostgresTls,
 }
 
 impl PostgresPlace {
@@ -46,6 +49,7 @@ impl PostgresPlace {
             let why = "is set, and postgres.password too; set one of them".to_owned();
             return wrong("postgres.password.file", why);
         }
+        let tls = PostgresTls::read(read, &host)?;
         Ok(Some(Self {
             host,
             port: u16::try_from(read.number("postgres.port")).expect("the table checks the port"),
@@ -54,6 +58,7 @@ impl PostgresPlace {
             schema: read.text("postgres.schema"),
             password,
             password_file,
+            tls,
         }))
     }
 }
@@ -69,6 +74,7 @@ impl fmt::Debug for PostgresPlace {
             .field("schema", &self.schema)
             .field("password", &self.password.as_ref().map(|_| "[hidden]"))
             .field("password_file", &self.password_file)
+            .field("tls", &self.tls)
             .finish()
     }
 }
