@@ -16,6 +16,7 @@
 )]
 #![expect(clippy::doc_markdown, reason = "doc comments of arguments are the text of --help")]
 
+mod check;
 mod command;
 mod console;
 mod failure;

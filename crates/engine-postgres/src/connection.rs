@@ -30,7 +30,7 @@ const CONNECT_WAIT: Duration = Duration::from_secs(5);
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
 
 /// What the server calls our connections.
-const APPLICATION: &str = "strandline";
+pub(crate) const APPLICATION: &str = "strandline";
 
 /// Makes connections.
 pub(crate) struct Connector {

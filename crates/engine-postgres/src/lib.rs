@@ -20,6 +20,7 @@
 
 mod advice;
 mod cache;
+mod check;
 mod config;
 mod connection;
 mod engine;
@@ -44,6 +45,7 @@ mod sweeper;
 mod tls;
 
 pub use advice::Advice;
+pub use check::{Check, Checked, Verdict, check};
 pub use config::PostgresConfig;
 pub use engine::{PostgresEngine, Started};
 pub use error::OpenError;

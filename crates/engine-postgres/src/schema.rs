@@ -10,18 +10,25 @@ use crate::{OpenError, PostgresConfig};
 const MIGRATIONS: &[&str] = &[include_str!("schema/0001.sql")];
 
 /// The table that says which steps were taken.
-const VERSION_TABLE: &str = "schema_version";
+pub(crate) const VERSION_TABLE: &str = "schema_version";
 
 /// The version that this build knows.
-const VERSION: i32 = 1;
+pub(crate) const VERSION: i32 = 1;
 const _: () = assert!(MIGRATIONS.len() == VERSION as usize, "each step is a version");
 
 /// The oldest server that is tested.
-const SERVER_VERSION_MIN: i32 = 15;
+pub(crate) const SERVER_VERSION_MIN: i32 = 15;
 
 /// Who migrates holds this one of PostgreSQL's advisory locks until its transaction ends: the first
 /// eight letters of our name.
 const MIGRATION_LOCK: i64 = 0x7374_7261_6e64_6c69;
+
+/// The tables that all steps make.
+pub(crate) fn tables() -> impl Iterator<Item = &'static str> {
+    let lines = MIGRATIONS.iter().flat_map(|step| step.lines());
+    let names = lines.filter_map(|line| line.strip_prefix("CREATE TABLE ")?.split(' ').next());
+    std::iter::once(VERSION_TABLE).chain(names)
+}
 
 /// Brings the schema to the version of this build, when it is not there yet.
 pub(crate) async fn prepare(
@@ -80,7 +87,10 @@ async fn check_server(
 }
 
 /// The version of the schema; `None` when there is none.
-async fn version(client: &Client, schema: &str) -> Result<Option<i32>, tokio_postgres::Error> {
+pub(crate) async fn version(
+    client: &Client,
+    schema: &str,
+) -> Result<Option<i32>, tokio_postgres::Error> {
     let table = format!("{schema}.{VERSION_TABLE}");
     let row = client.query_one("SELECT to_regclass($1) IS NOT NULL", &[&table]).await?;
     if !row.get::<_, bool>(0) {

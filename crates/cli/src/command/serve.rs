@@ -9,7 +9,9 @@ use crate::serve::{self, FeatureSpec, Plan, ServeOptions, TopicSpec};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  strandline serve\n  strandline serve --ephemeral --port 0 \
                         --topic orders:6\n  strandline serve --config server.properties \
-                        -c log.retention.ms=7d")]
+                        -c log.retention.ms=7d\n  strandline serve --config server.properties \
+                        --dry-run\n\nA dry run ends with 4 where a start would fail, with 3 when \
+                        the database does not answer.")]
 pub(crate) struct Serve {
     /// The folder for everything that is kept [default: ./strandline-data].
     #[arg(long, value_name = "DIR", conflicts_with = "ephemeral")]
@@ -47,6 +49,9 @@ pub(crate) struct Serve {
     /// Stops when the process that started it ends.
     #[arg(long)]
     exit_with_parent: bool,
+    /// Says what a start would do and whether it would work; changes nothing, serves nobody.
+    #[arg(long)]
+    dry_run: bool,
     /// Logs what happens, also on a terminal; twice for details.
     #[arg(short = 'v', long, action = clap::ArgAction::Count)]
     verbose: u8,
@@ -69,6 +74,7 @@ impl Serve {
             exit_with_parent: self.exit_with_parent,
             verbosity: self.verbose,
         };
-        serve::run(&Plan::make(options, std::env::vars_os())?)
+        let plan = Plan::make(options, std::env::vars_os())?;
+        if self.dry_run { serve::dry_run(&plan) } else { serve::run(&plan) }
     }
 }

@@ -3,7 +3,9 @@
 mod banner;
 mod coordinators;
 mod deletions;
+mod dry_run;
 mod feature_spec;
+mod meaning;
 mod opening;
 mod parent;
 mod plan;
@@ -18,8 +20,10 @@ mod storage;
 mod tell;
 mod topic_spec;
 
+pub(crate) use dry_run::dry_run;
 pub(crate) use feature_spec::FeatureSpec;
 pub(crate) use plan::{Plan, ServeOptions};
+pub(crate) use postgres::config as postgres_config;
 pub(crate) use run::{chain, now, run};
 pub(crate) use storage::cannot_open;
 pub(crate) use topic_spec::TopicSpec;

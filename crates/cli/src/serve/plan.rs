@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use strandline_model::config::{BrokerConfig, BrokerLayers, Listener, StorageEngine};
 
@@ -137,6 +137,14 @@ impl Plan {
     /// The settings as a broker's layers.
     pub(crate) fn layers(&self) -> BrokerLayers {
         self.settings.layers()
+    }
+
+    /// The data folder, when something is kept in one.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        match &self.storage {
+            Storage::Folder(folder) => Some(folder),
+            Storage::Memory | Storage::Database(_) => None,
+        }
     }
 
     /// Whether others than this machine may reach Kafka's port.

@@ -42,7 +42,7 @@ pub(super) async fn open(place: &PostgresPlace) -> Result<Arc<PostgresEngine>, F
 }
 
 /// The engine's configuration.
-pub(super) fn config(place: &PostgresPlace) -> PostgresConfig {
+pub(crate) fn config(place: &PostgresPlace) -> PostgresConfig {
     let password = place.password.as_deref().map(Password::new);
     let password = password.or_else(|| place.password_file.as_deref().map(Password::from_file));
     let PostgresPlace { host, port, user, database, schema, tls, .. } = place.clone();

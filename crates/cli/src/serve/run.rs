@@ -225,6 +225,19 @@ fn address(listener: &Listener, port: u16) -> String {
     }
 }
 
+/// Takes each port for a moment: which listener, and why it can't be had.
+pub(super) fn try_listeners(plan: &Plan) -> Vec<(String, Result<(), Failure>)> {
+    let backlog = plan.config.socket_listen_backlog_size;
+    let kafka = plan.config.listeners.iter().map(|listener| (listener, "--port"));
+    let http = plan.config.http_listeners.iter().map(|listener| (listener, "--http"));
+    // All are held until the last was tried: two of them may want one port.
+    let tried: Vec<_> = kafka
+        .chain(http)
+        .map(|(listener, flag)| (listener.to_string(), bind_one(listener, backlog, flag)))
+        .collect();
+    tried.into_iter().map(|(listener, bound)| (listener, bound.map(drop))).collect()
+}
+
 fn bind_one(listener: &Listener, backlog: u32, flag: &str) -> Result<Bound, Failure> {
     let host = listener.host.as_deref().unwrap_or_default();
     bind(host, listener.port, backlog).map_err(|error| cannot_bind(listener, &error, flag))
@@ -325,7 +338,7 @@ fn raise_descriptor_limit() {
     }
 }
 
-fn cannot_start(what: &str, error: &(dyn std::error::Error + 'static)) -> Failure {
+pub(super) fn cannot_start(what: &str, error: &(dyn std::error::Error + 'static)) -> Failure {
     Failure::new(Exit::Failed, "cannot_start", format!("cannot {what}: {}", chain(error)))
 }
 

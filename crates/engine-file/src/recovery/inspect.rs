@@ -71,6 +71,18 @@ pub struct Inspection {
 }
 
 impl Inspection {
+    /// Whether no engine has ever written to the folder that `disk` is: a start would begin a new one.
+    /// Blocks.
+    pub fn is_new(disk: &Arc<dyn Disk>) -> Result<bool, OpenError> {
+        let segments = SegmentStore::new(Arc::clone(disk), SegmentOptions::production());
+        match snapshot::load(&**disk).map_err(failed("read snapshot"))? {
+            LoadedSnapshot::None => Ok(!has_others(&**disk, &segments)?),
+            LoadedSnapshot::Found(..) | LoadedSnapshot::Newer(_) | LoadedSnapshot::Damaged => {
+                Ok(false)
+            }
+        }
+    }
+
     /// Reads snapshot and journal of the folder that `disk` is. Blocks.
     ///
     /// Fails as a start would: when the folder is in use, newer, or damaged beyond one log.

@@ -42,6 +42,11 @@ fn told_of_certificate(why: &CertificateError) -> String {
         CertificateError::UnknownIssuer => {
             "the server's certificate is signed by nobody that is trusted here".to_owned()
         }
+        CertificateError::BadSignature => {
+            "the server's certificate is signed by nobody that is trusted here: the authority of \
+             that name has another key"
+                .to_owned()
+        }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
             format!("the server's certificate has expired: {why}")
         }
@@ -52,5 +57,26 @@ fn told_of_certificate(why: &CertificateError) -> String {
             "the server's certificate is one that signs others, and not a server's".to_owned()
         }
         why => format!("the server's certificate is not accepted: {why}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_says_whose_fault_it_is() {
+        for (error, part) in [
+            (CertificateError::UnknownIssuer, "nobody that is trusted here"),
+            (CertificateError::BadSignature, "nobody that is trusted here"),
+            (CertificateError::Expired, "has expired"),
+            (CertificateError::NotValidForName, "for another name"),
+            (CertificateError::BadEncoding, "is not accepted"),
+        ] {
+            let text = told(&Error::InvalidCertificate(error));
+            assert!(text.starts_with("the server's certificate") && text.contains(part), "{text}");
+        }
+        let text = told(&Error::AlertReceived(rustls::AlertDescription::CertificateRequired));
+        assert_eq!(text, "the server broke the handshake off: CertificateRequired");
     }
 }

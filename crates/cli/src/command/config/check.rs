@@ -70,7 +70,7 @@ impl Check {
 
 fn checked_text(plan: &Plan) -> String {
     let mut lines = vec!["good".to_owned()];
-    for (name, value) in meaning(plan) {
+    for (name, value) in plan.meaning() {
         lines.push(format!("  {name:<10} {value}"));
     }
     let without: Vec<(&str, &str)> = plan.settings.without_effect().collect();
@@ -83,43 +83,13 @@ fn checked_text(plan: &Plan) -> String {
 
 fn checked_json(plan: &Plan) -> serde_json::Value {
     let mut object = serde_json::Map::new();
-    for (name, value) in meaning(plan) {
+    for (name, value) in plan.meaning() {
         object.insert(name.to_owned(), value.into());
     }
     let without = plan.settings.without_effect();
     let without = without.map(|(name, why)| serde_json::json!({"name": name, "why": why}));
     object.insert("without_effect".to_owned(), without.collect());
     object.into()
-}
-
-/// What the settings amount to.
-fn meaning(plan: &Plan) -> Vec<(&'static str, String)> {
-    let listed = |listeners: &[strandline_model::config::Listener]| {
-        let texts: Vec<String> = listeners.iter().map(ToString::to_string).collect();
-        texts.join(",")
-    };
-    let topic = plan.layers().topic_config(&strandline_model::config::Overrides::default());
-    let advertised = match plan.config.advertised_listeners.as_slice() {
-        [] => "auto: the address that each client used".to_owned(),
-        some => listed(some),
-    };
-    let limit = |limit: Option<u64>| limit.map_or("no limit".to_owned(), |n| n.to_string());
-    vec![
-        ("node", plan.config.node_id.to_string()),
-        ("listeners", listed(&plan.config.listeners)),
-        ("advertised", advertised),
-        ("http", listed(&plan.config.http_listeners)),
-        ("data", plan.storage.to_string()),
-        ("fsync", plan.config.storage_file_fsync.to_string()),
-        (
-            "retention",
-            format!(
-                "{} ms, {} bytes",
-                limit(topic.retention_ms),
-                limit(topic.retention_bytes.map(strandline_model::ByteCount::get)),
-            ),
-        ),
-    ]
 }
 
 fn text(shown: &Shown) -> String {
