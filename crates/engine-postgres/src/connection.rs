@@ -43,13 +43,15 @@ pub(crate) struct Connector {
     runtime: Handle,
 }
 
-/// How transactions of a connection see each other.
+/// How transactions of a connection see each other, and what is particular about them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Isolation {
     /// Each statement sees what was committed before it.
     Committed,
     /// As if one came after the other.
     Serializable,
+    /// As `Committed`, and a commit is not waited for: for what is done again after a crash.
+    Relaxed,
 }
 
 /// What a statement is given.
@@ -92,9 +94,14 @@ impl Connector {
         isolation: Isolation,
     ) -> Result<(Client, AbortHandle), OpenError> {
         let mut config = self.config.clone();
-        if isolation == Isolation::Serializable {
+        let setting = match isolation {
+            Isolation::Committed => None,
+            Isolation::Serializable => Some("default_transaction_isolation=serializable"),
+            Isolation::Relaxed => Some("synchronous_commit=off"),
+        };
+        if let Some(setting) = setting {
             let options = config.get_options().unwrap_or_default();
-            let options = format!("{options} -c default_transaction_isolation=serializable");
+            let options = format!("{options} -c {setting}");
             config.options(options);
         }
         let (secrets, place) = (self.secrets(), self.place.clone());
@@ -253,6 +260,7 @@ impl Drop for Connection {
 /// A few connections that many share.
 pub(crate) struct Pool {
     connector: Arc<Connector>,
+    isolation: Isolation,
     slots: Vec<Mutex<Option<Arc<Connection>>>>,
     next: AtomicUsize,
 }
@@ -262,9 +270,9 @@ pub(crate) struct Pool {
 const REPEAT_WAIT: Duration = Duration::from_secs(5);
 
 impl Pool {
-    pub(crate) fn new(connector: Arc<Connector>, size: usize) -> Self {
+    pub(crate) fn new(connector: Arc<Connector>, size: usize, isolation: Isolation) -> Self {
         let slots = (0..size).map(|_| Mutex::new(None)).collect();
-        Self { connector, slots, next: AtomicUsize::new(0) }
+        Self { connector, isolation, slots, next: AtomicUsize::new(0) }
     }
 
     /// A connection that works as far as is known.
@@ -274,7 +282,7 @@ impl Pool {
         if let Some(connection) = slot.as_ref().filter(|connection| connection.is_usable()) {
             return Ok(Arc::clone(connection));
         }
-        let connection = Arc::new(self.connector.connect(Isolation::Committed).await?);
+        let connection = Arc::new(self.connector.connect(self.isolation).await?);
         *slot = Some(Arc::clone(&connection));
         Ok(connection)
     }

@@ -12,8 +12,9 @@ use tokio::task::AbortHandle;
 use tokio_postgres::Row;
 
 use crate::advice::Advice;
+use crate::background::Background;
 use crate::cache::Cache;
-use crate::connection::{Connector, Params, Pool};
+use crate::connection::{Connector, Isolation, Params, Pool};
 use crate::error::closed;
 use crate::lane::Lane;
 use crate::load;
@@ -48,6 +49,7 @@ pub(crate) struct Shared {
     pub(crate) tail: Arc<Cache>,
     pub(crate) past: Cache,
     pub(crate) sweeps: Arc<Sweeps>,
+    pub(crate) background: Arc<Background>,
     pub(crate) rows: RowWriters,
     pub(crate) is_closed: AtomicBool,
     logs: Mutex<BTreeMap<PartitionId, Arc<Log>>>,
@@ -64,7 +66,8 @@ impl PostgresEngine {
         config.check()?;
         let connector = Arc::new(Connector::new(&config));
         let advice = schema::prepare(&connector, &config).await?;
-        let pool = Arc::new(Pool::new(Arc::clone(&connector), config.readers));
+        let pool =
+            Arc::new(Pool::new(Arc::clone(&connector), config.readers, Isolation::Committed));
         let sweeps = Arc::new(Sweeps::default());
         let logs = load::all(&pool, &sweeps).await?;
         let run = rand::random();
@@ -79,7 +82,9 @@ impl PostgresEngine {
             lane_tasks.push(tokio::spawn(lane.run()).abort_handle());
             lanes.push(queue);
         }
-        let sweeper = tokio::spawn(sweeper::run(Arc::clone(&sweeps), Arc::clone(&pool)));
+        let background = Arc::new(Background::new(Arc::clone(&connector)));
+        let (swept, kept) = (Arc::clone(&sweeps), Arc::clone(&pool));
+        let sweeper = tokio::spawn(sweeper::run(swept, kept, Arc::clone(&background)));
         let outcome_wait = config.outcome_wait;
         let rows = RowWriters::new(connector, Arc::clone(&pool), config.row_writers, outcome_wait);
         let shared = Shared {
@@ -89,6 +94,7 @@ impl PostgresEngine {
             tail,
             past: Cache::new(config.past_bytes),
             sweeps,
+            background,
             rows,
             is_closed: AtomicBool::new(false),
             logs: Mutex::new(logs),
@@ -105,6 +111,7 @@ impl PostgresEngine {
         self.shared.lane_tasks.iter().for_each(AbortHandle::abort);
         self.shared.end_tasks();
         self.shared.rows.close().await;
+        self.shared.background.close().await;
         self.shared.pool.close().await;
     }
 }

@@ -19,6 +19,7 @@
 //! docs/adr/0024-postgres.md has the reasons.
 
 mod advice;
+mod background;
 mod cache;
 mod check;
 mod config;

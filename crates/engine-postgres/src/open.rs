@@ -5,19 +5,23 @@ use std::sync::Arc;
 use strandline_model::{ByteCount, LeaderEpoch, PartitionId, Timestamp};
 use strandline_storage::{Completion, ErrorKind, Found, OpenLog, Opened, Removal, StorageError};
 
+use crate::background::STEP_BYTES;
 use crate::connection::Params;
 use crate::engine::Shared;
 use crate::facts::Facts;
 use crate::handle::PgLog;
 use crate::row::{LogRow, columns_of};
 use crate::sql::Query;
-use crate::state::{Log, Opener, State, fenced};
+use crate::state::{Key, Log, Opener, State, fenced};
 
 /// How often a change is tried that others came before.
 const CHANGES_MAX: usize = 5;
 
-/// Statements of one step of removal.
+/// Statements of one step of removal, each of which a rest follows.
 const REMOVE_STATEMENTS_MAX: usize = 16;
+
+/// Rows that such a statement looks at.
+const REMOVE_ROWS_MAX: i64 = 256;
 
 /// Who had a log open, and is told when what was submitted is done.
 struct Former {
@@ -237,7 +241,11 @@ impl Shared {
             state.chunks.clear();
         }
         self.query("remove a log", Query::DiscardAll, &[&log_id, &i64::MAX]).await?;
-        let removal = self.remove_entries(log_id, budget).await?;
+        let mut after = known.as_ref().map(|log| log.state.lock().removed_to).unwrap_or_default();
+        let removal = self.remove_entries(log_id, &mut after, budget).await?;
+        if let Some(log) = &known {
+            log.state.lock().removed_to = after;
+        }
         if removal == Removal::Done {
             self.forget(id);
         }
@@ -245,22 +253,34 @@ impl Shared {
         Ok(removal)
     }
 
+    /// Removes entries, and the rest when there are none.
     async fn remove_entries(
         &self,
         log_id: i64,
+        after: &mut Key,
         budget: ByteCount,
     ) -> Result<Removal, StorageError> {
         let mut left = i64::try_from(budget.get()).unwrap_or(i64::MAX);
         let mut remaining = 1_i64;
         for _ in 0..REMOVE_STATEMENTS_MAX {
-            let values: Params<'_> = &[&log_id, &left];
-            let rows = self.query("remove a log", Query::RemoveEntries, values).await?;
+            let bytes_max = left.min(STEP_BYTES);
+            let values: Params<'_> = &[&log_id, &bytes_max, &after.chunk, &after.next_offset];
+            let backlog = remaining.max(0).cast_unsigned();
+            let answer = self.background.step(Query::RemoveEntries, values, backlog).await;
+            let rows = answer.map_err(|failure| failure.into_storage("remove a log"))?;
             let Some(row) = rows.first() else { break };
             let (count, bytes): (i64, i64) = (row.get(0), row.get(1));
-            if count == 0 {
+            if count == 0 && *after == Key::default() {
                 self.query("remove a log", Query::RemoveLog, &[&log_id]).await?;
                 return Ok(Removal::Done);
             }
+            let looked_at: i64 = row.get(3);
+            // At the end once more from the beginning: nothing may be left before the log's row goes.
+            *after = if count == looked_at && count < REMOVE_ROWS_MAX {
+                Key::default()
+            } else {
+                Key { chunk: row.get(4), next_offset: row.get(5) }
+            };
             left -= bytes;
             remaining = row.get(2);
             if left <= 0 {

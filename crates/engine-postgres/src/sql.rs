@@ -377,25 +377,31 @@ WITH marked AS (
 SELECT log_id FROM marked
 UNION SELECT log_id FROM logs WHERE topic_id = $1 AND partition = $2";
 
+/// Those behind a key: what went before leaves the index full of entries that would be walked over.
+/// Tells how many it looked at, too: 256, unless these are the last.
 const REMOVE_ENTRIES: &str = "
 WITH oldest AS (
     SELECT chunk, next_offset, length, sum(length) OVER (ORDER BY chunk, next_offset) AS total
     FROM (
-        SELECT chunk, next_offset, length FROM entries WHERE log_id = $1
-        ORDER BY chunk, next_offset LIMIT 512
+        SELECT chunk, next_offset, length FROM entries
+        WHERE log_id = $1 AND (chunk, next_offset) > ($3::int8, $4::int8)
+        ORDER BY chunk, next_offset LIMIT 256
     ) first_entries
 ), gone AS (
     DELETE FROM entries e USING oldest o
     WHERE e.log_id = $1 AND e.chunk = o.chunk AND e.next_offset = o.next_offset
         AND (o.total <= $2::int8 OR o.total = o.length)
-    RETURNING e.length
+    RETURNING e.chunk, e.next_offset, e.length
 ), told AS (
     UPDATE logs SET remaining = greatest(remaining - (SELECT coalesce(sum(length), 0) FROM gone), 1)
     WHERE log_id = $1 AND is_removing
     RETURNING remaining
+), last AS (
+    SELECT chunk, next_offset FROM gone ORDER BY chunk DESC, next_offset DESC LIMIT 1
 )
 SELECT (SELECT count(*) FROM gone), (SELECT coalesce(sum(length), 0)::int8 FROM gone),
-    (SELECT coalesce(max(remaining), 0) FROM told)";
+    (SELECT coalesce(max(remaining), 0) FROM told), (SELECT count(*) FROM oldest),
+    (SELECT chunk FROM last), (SELECT next_offset FROM last)";
 
 const REMOVE_LOG: &str = "
 WITH log AS (DELETE FROM logs WHERE log_id = $1 AND is_removing RETURNING log_id),
@@ -407,16 +413,17 @@ const SWEEP_ENTRIES: &str = "
 WITH oldest AS (
     SELECT next_offset, length, sum(length) OVER (ORDER BY next_offset) AS total
     FROM (
-        SELECT next_offset, length FROM entries WHERE log_id = $1 AND chunk = $2
-        ORDER BY next_offset LIMIT 512
+        SELECT next_offset, length FROM entries
+        WHERE log_id = $1 AND chunk = $2 AND next_offset > $4::int8
+        ORDER BY next_offset LIMIT 256
     ) first_entries
 ), gone AS (
     DELETE FROM entries e USING oldest o
     WHERE e.log_id = $1 AND e.chunk = $2 AND e.next_offset = o.next_offset
         AND (o.total <= $3::int8 OR o.total = o.length)
-    RETURNING e.length
+    RETURNING e.next_offset
 )
-SELECT count(*) FROM gone";
+SELECT max(next_offset) FROM gone";
 
 const SWEEP_CHUNK: &str = "DELETE FROM chunks WHERE log_id = $1 AND number = $2 AND state = 2";
 

@@ -44,6 +44,8 @@ pub(crate) struct State {
     /// The last opener has not closed, as far as is known.
     pub(crate) is_open: bool,
     pub(crate) removing: Option<ByteCount>,
+    /// The last entry that a removal took away.
+    pub(crate) removed_to: Key,
     pub(crate) quarantined: Option<Timestamp>,
     /// Counts the openings in this run; a handle is of one of them.
     pub(crate) opening: u64,
@@ -55,6 +57,13 @@ pub(crate) struct State {
     pub(crate) is_rewriting: bool,
     /// Tickets of `durable` with the end that each waits for.
     pub(crate) waiting: Vec<(Offset, Completion)>,
+}
+
+/// Where an entry stands in its log; the default is before all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) chunk: i64,
+    pub(crate) next_offset: i64,
 }
 
 /// Who has the log open.
@@ -164,6 +173,7 @@ impl State {
             last_number: 0,
             is_open: false,
             removing: None,
+            removed_to: Key::default(),
             quarantined: None,
             opening: 0,
             opener: None,

@@ -138,6 +138,7 @@ impl Shared {
         self.query("mark the stop", Query::RemoveWriters, &[&writers]).await?;
         self.end_tasks();
         self.rows.close().await;
+        self.background.close().await;
         self.pool.close().await;
         Ok(())
     }

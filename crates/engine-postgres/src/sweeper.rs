@@ -3,20 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use crate::background::{Background, STEP_BYTES};
 use crate::connection::{Params, Pool, pause};
 use crate::error::Failure;
 use crate::sql::Query;
-
-/// Bytes that one step removes, and the longest that it makes a vacuum wait for it.
-const STEP_BYTES: i64 = 8 << 20;
-
-/// Between two steps: a purge leaves the disk to those who append.
-const STEP_PAUSE: Duration = Duration::from_millis(2);
 
 /// What is to be removed. As many as there are dropped chunks, whose rows say the same after a restart.
 #[derive(Debug, Default)]
@@ -72,11 +66,11 @@ impl Sweeps {
 }
 
 /// Sweeps until it is stopped.
-pub(crate) async fn run(sweeps: Arc<Sweeps>, pool: Arc<Pool>) {
+pub(crate) async fn run(sweeps: Arc<Sweeps>, pool: Arc<Pool>, background: Arc<Background>) {
     let mut failures = 0;
     loop {
         let sweep = sweeps.next().await;
-        match sweep.carry_out(&pool).await {
+        match sweep.carry_out(&sweeps, &pool, &background).await {
             Ok(()) => {
                 failures = 0;
                 sweeps.bytes.fetch_sub(sweep.bytes, Ordering::Relaxed);
@@ -92,18 +86,26 @@ pub(crate) async fn run(sweeps: Arc<Sweeps>, pool: Arc<Pool>) {
 }
 
 impl Sweep {
-    async fn carry_out(self, pool: &Pool) -> Result<(), Failure> {
+    async fn carry_out(
+        self,
+        sweeps: &Sweeps,
+        pool: &Pool,
+        background: &Background,
+    ) -> Result<(), Failure> {
         let Self { log_id, number, is_begun, .. } = self;
         if is_begun {
             pool.query(Query::Discard, &[&log_id, &number]).await?;
         }
+        let mut after = 0_i64;
         loop {
-            let values: Params<'_> = &[&log_id, &number, &STEP_BYTES];
-            let rows = pool.query(Query::SweepEntries, values).await?;
-            if rows.first().is_none_or(|row| row.get::<_, i64>(0) == 0) {
-                break;
+            let values: Params<'_> = &[&log_id, &number, &STEP_BYTES, &after];
+            let rows = background.step(Query::SweepEntries, values, sweeps.bytes()).await?;
+            match rows.first().and_then(|row| row.get::<_, Option<i64>>(0)) {
+                Some(last) => after = last,
+                // What came below meanwhile: a compaction that was given up may have added it.
+                None if after > 0 => after = 0,
+                None => break,
             }
-            tokio::time::sleep(STEP_PAUSE).await;
         }
         pool.query(Query::SweepChunk, &[&log_id, &number]).await?;
         Ok(())

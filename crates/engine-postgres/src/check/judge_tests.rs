@@ -184,7 +184,7 @@ fn too_few_connections_are_told_with_whose_they_are() {
     assert_eq!(full.verdict, Verdict::Doubtful);
     let ours = check(|facts| {
         facts.database.connections_of_all = 90;
-        facts.brokers = Some(Brokers { connections: 11, ..Brokers::default() });
+        facts.brokers = Some(Brokers { connections: 24, ..Brokers::default() });
     });
     assert_eq!(ours.verdict, Verdict::Good, "{ours:?}");
     let superuser = check(|facts| {

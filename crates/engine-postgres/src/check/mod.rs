@@ -66,7 +66,7 @@ impl PostgresConfig {
     /// Connections that an engine holds at once, at most: the one at the start ends before the others
     /// are needed, but the places must be there.
     pub fn connections_max(&self) -> usize {
-        self.lanes + self.readers + self.row_writers + 1
+        self.lanes + self.readers + self.row_writers + 2
     }
 }
 

@@ -3,6 +3,7 @@
 mod conformance;
 mod outcome;
 mod proxy;
+mod removal;
 mod secrets;
 mod server;
 mod start;
