@@ -50,6 +50,9 @@ pub(crate) enum Isolation {
     Committed,
     /// As if one came after the other.
     Serializable,
+    /// As `Committed`, and a statement is planned once, not anew for each group: arrays of values make
+    /// the server believe that a plan for just these is worth it, which costs more than the statement.
+    Appending,
     /// As `Committed`, and a commit is not waited for: for what is done again after a crash.
     Relaxed,
 }
@@ -97,6 +100,7 @@ impl Connector {
         let setting = match isolation {
             Isolation::Committed => None,
             Isolation::Serializable => Some("default_transaction_isolation=serializable"),
+            Isolation::Appending => Some("plan_cache_mode=force_generic_plan"),
             Isolation::Relaxed => Some("synchronous_commit=off"),
         };
         if let Some(setting) = setting {

@@ -9,9 +9,11 @@ use strandline_model::{ByteCount, Offset};
 use strandline_records::SealedBatches;
 use strandline_storage::{AppendError, Compacted, Completion, StorageError};
 use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
 
 use crate::error::closed;
 use crate::facts::Facts;
+use crate::lane::Gather;
 use crate::state::{Log, Placement};
 
 /// Bytes of appends that are committed together; a larger append goes alone.
@@ -188,13 +190,18 @@ impl Queue {
         self.has_room.notify_waiters();
     }
 
-    /// What comes next; `None` when nothing ever will. For the lane alone.
-    pub(crate) async fn next(&self) -> Option<Work> {
+    /// What comes next, as soon as `gather` waits for nothing more; `None` when nothing ever will. For
+    /// the lane alone.
+    pub(crate) async fn next(&self, gather: &mut Gather) -> Option<Work> {
         loop {
             let arrived = self.arrived.notified();
-            {
+            let until = {
                 let mut waiting = self.waiting.lock();
-                if let Some(work) = waiting.take() {
+                let there = waiting.may_gather().then_some(waiting.items.len());
+                let until = there.and_then(|there| gather.waits(there, Instant::now()));
+                if until.is_none()
+                    && let Some(work) = waiting.take()
+                {
                     drop(waiting);
                     self.has_room.notify_waiters();
                     return Some(work);
@@ -202,13 +209,32 @@ impl Queue {
                 if waiting.is_closed && waiting.appends == 0 {
                     return None;
                 }
+                until
+            };
+            match until {
+                None => arrived.await,
+                // Looks again, whichever it was.
+                Some(until) => drop(tokio::time::timeout_at(until, arrived).await),
             }
-            arrived.await;
         }
+    }
+
+    /// How many appends wait.
+    pub(crate) fn appends(&self) -> usize {
+        self.waiting.lock().appends
     }
 }
 
 impl Waiting {
+    /// Whether there are appends, nobody waits for anything else, and there is room for more.
+    fn may_gather(&self) -> bool {
+        !self.is_closed
+            && !self.items.is_empty()
+            && self.items.len() < GROUP_APPENDS_MAX
+            && self.bytes < GROUP_BYTES_MAX as u64
+            && self.items.iter().all(|item| matches!(item, Item::Append(_)))
+    }
+
     fn take(&mut self) -> Option<Work> {
         let mut group = Vec::new();
         let mut bytes = 0;

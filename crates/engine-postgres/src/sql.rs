@@ -3,11 +3,17 @@
 //! A statement that changes a log names the epoch and the session of whoever believes to own it and
 //! changes nothing when the log's row has others.
 
+mod removal;
+
+use removal::{MARK_REMOVING, REMOVE_ENTRIES, REMOVE_LOG, SWEEP_CHUNK, SWEEP_ENTRIES};
+
 /// A statement that a connection prepares when it is first needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Query {
     /// Appends to several logs.
     Append,
+    /// Appends one entry to one log.
+    AppendOne,
     /// Finds out where logs end, and that nothing that is under way still comes.
     Settle,
     /// Epoch and digest of the entry that ends at an offset.
@@ -90,6 +96,7 @@ impl Query {
     pub(crate) const fn text(self) -> &'static str {
         match self {
             Self::Append => APPEND,
+            Self::AppendOne => APPEND_ONE,
             Self::Settle => SETTLE,
             Self::EntryAt => ENTRY_AT,
             Self::Seal => SEAL,
@@ -168,6 +175,24 @@ WITH moved AS (
     JOIN moved ON moved.log_id = s.log_id
 )
 SELECT log_id FROM moved";
+
+/// The same for one log and one entry that closes no chunk: two thirds of the database's processor time.
+const APPEND_ONE: &str = "
+WITH moved AS (
+    UPDATE logs
+    SET end_offset = $5, active_number = $6, active_base = $7, active_bytes = $8,
+        active_max_timestamp = $9, active_first_at = $10, active_last_at = $11,
+        last_number = greatest(last_number, $6)
+    WHERE log_id = $1 AND epoch = $2 AND session = $3 AND end_offset = $4
+    RETURNING log_id, epoch
+)
+INSERT INTO entries
+    (log_id, chunk, next_offset, base_offset, epoch, digest, length, max_timestamp, newest_so_far,
+     data)
+SELECT log_id, $6::int8, $5::int8, $4::int8, epoch, $12::int8, length($14::bytea), $13::int8,
+       $9::int8, $14::bytea
+FROM moved
+RETURNING log_id";
 
 /// Waits for whatever holds the rows; what comes later under the old session changes nothing.
 const SETTLE: &str = "
@@ -364,68 +389,6 @@ FROM logs l CROSS JOIN LATERAL (
 ) e ON true
 WHERE l.log_id > $1 AND l.log_id <= $2 AND NOT l.is_removing AND e.is_there IS NULL
 ORDER BY l.log_id, c.number LIMIT 10000";
-
-const MARK_REMOVING: &str = "
-WITH marked AS (
-    UPDATE logs l
-    SET is_removing = true, is_open = false, session = session + 1,
-        remaining = l.active_bytes + coalesce(
-            (SELECT sum(c.bytes) FROM chunks c WHERE c.log_id = l.log_id AND c.state = 1), 0)
-    WHERE l.topic_id = $1 AND l.partition = $2 AND NOT l.is_removing
-    RETURNING l.log_id
-)
-SELECT log_id FROM marked
-UNION SELECT log_id FROM logs WHERE topic_id = $1 AND partition = $2";
-
-/// Those behind a key: what went before leaves the index full of entries that would be walked over.
-/// Tells how many it looked at, too: 256, unless these are the last.
-const REMOVE_ENTRIES: &str = "
-WITH oldest AS (
-    SELECT chunk, next_offset, length, sum(length) OVER (ORDER BY chunk, next_offset) AS total
-    FROM (
-        SELECT chunk, next_offset, length FROM entries
-        WHERE log_id = $1 AND (chunk, next_offset) > ($3::int8, $4::int8)
-        ORDER BY chunk, next_offset LIMIT 256
-    ) first_entries
-), gone AS (
-    DELETE FROM entries e USING oldest o
-    WHERE e.log_id = $1 AND e.chunk = o.chunk AND e.next_offset = o.next_offset
-        AND (o.total <= $2::int8 OR o.total = o.length)
-    RETURNING e.chunk, e.next_offset, e.length
-), told AS (
-    UPDATE logs SET remaining = greatest(remaining - (SELECT coalesce(sum(length), 0) FROM gone), 1)
-    WHERE log_id = $1 AND is_removing
-    RETURNING remaining
-), last AS (
-    SELECT chunk, next_offset FROM gone ORDER BY chunk DESC, next_offset DESC LIMIT 1
-)
-SELECT (SELECT count(*) FROM gone), (SELECT coalesce(sum(length), 0)::int8 FROM gone),
-    (SELECT coalesce(max(remaining), 0) FROM told), (SELECT count(*) FROM oldest),
-    (SELECT chunk FROM last), (SELECT next_offset FROM last)";
-
-const REMOVE_LOG: &str = "
-WITH log AS (DELETE FROM logs WHERE log_id = $1 AND is_removing RETURNING log_id),
-    chunk AS (DELETE FROM chunks c USING log WHERE c.log_id = log.log_id),
-    state AS (DELETE FROM saved_states s USING log WHERE s.log_id = log.log_id)
-SELECT count(*) FROM log";
-
-const SWEEP_ENTRIES: &str = "
-WITH oldest AS (
-    SELECT next_offset, length, sum(length) OVER (ORDER BY next_offset) AS total
-    FROM (
-        SELECT next_offset, length FROM entries
-        WHERE log_id = $1 AND chunk = $2 AND next_offset > $4::int8
-        ORDER BY next_offset LIMIT 256
-    ) first_entries
-), gone AS (
-    DELETE FROM entries e USING oldest o
-    WHERE e.log_id = $1 AND e.chunk = $2 AND e.next_offset = o.next_offset
-        AND (o.total <= $3::int8 OR o.total = o.length)
-    RETURNING e.next_offset
-)
-SELECT max(next_offset) FROM gone";
-
-const SWEEP_CHUNK: &str = "DELETE FROM chunks WHERE log_id = $1 AND number = $2 AND state = 2";
 
 /// Of several calls the first moment counts. A call that comes late has an old session.
 const QUARANTINE: &str = "

@@ -161,6 +161,11 @@ impl Columns {
 
 /// Appends all runs, in one statement. Returns the ids of the logs that took theirs.
 pub(super) async fn append(connection: &Connection, runs: &[Run]) -> Result<Vec<i64>, Failure> {
+    if let [run] = runs
+        && let ([entry], []) = (run.entries.as_slice(), run.closed.as_slice())
+    {
+        return append_one(connection, run, entry).await;
+    }
     let epochs: Vec<i32> = runs.iter().map(|run| run.epoch.get()).collect();
     // Not before: a settlement may have raised it.
     let sessions: Vec<i64> = runs.iter().map(|run| run.log.state.lock().session).collect();
@@ -212,5 +217,34 @@ pub(super) async fn append(connection: &Connection, runs: &[Run]) -> Result<Vec<
         &closed.last_at,
     ];
     let rows = connection.query(Query::Append, values).await?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+/// Appends a run of one entry that closes no chunk.
+async fn append_one(
+    connection: &Connection,
+    run: &Run,
+    entry: &NewEntry,
+) -> Result<Vec<i64>, Failure> {
+    let session = run.log.state.lock().session;
+    let Facts { number, base, bytes, max_timestamp, first_at, last_at, .. } = run.active;
+    let millis = |at: Option<Timestamp>| at.map(Timestamp::as_millis);
+    let values: Params<'_> = &[
+        &run.log_id,
+        &run.epoch.get(),
+        &session,
+        &run.at.get(),
+        &run.next.get(),
+        &number,
+        &base.get(),
+        &bytes,
+        &millis(max_timestamp),
+        &first_at.as_millis(),
+        &last_at.as_millis(),
+        &entry.digest,
+        &millis(entry.max_timestamp),
+        &entry.data.as_ref(),
+    ];
+    let rows = connection.query(Query::AppendOne, values).await?;
     Ok(rows.iter().map(|row| row.get(0)).collect())
 }

@@ -9,6 +9,7 @@
 //! - A log of which an append failed takes no more: what was queued behind it fails too.
 
 mod change;
+mod gather;
 mod group;
 mod settle;
 
@@ -25,6 +26,7 @@ use crate::error::Failure;
 use crate::queue::{PendingAppend, Queue, Work};
 use crate::sql::Query;
 use crate::sweeper::Sweeps;
+pub(crate) use gather::Gather;
 pub(crate) use group::digest;
 use group::{Run, append, runs_of};
 
@@ -62,9 +64,15 @@ impl Lane {
 
     /// Works until the queue is closed and empty.
     pub(crate) async fn run(mut self) {
-        while let Some(work) = self.queue.next().await {
+        let mut gather = Gather::default();
+        while let Some(work) = self.queue.next(&mut gather).await {
             match work {
-                Work::Appends(group) => self.commit(group).await,
+                Work::Appends(group) => {
+                    let (answered, begun) = (group.len(), Instant::now());
+                    self.commit(group).await;
+                    let now = Instant::now();
+                    gather.committed(answered, self.queue.appends(), now - begun, now);
+                }
                 Work::Change(pending) => self.change(pending).await,
                 // Whoever waited may have gone.
                 Work::Barrier(done) => drop(done.send(())),
@@ -76,8 +84,9 @@ impl Lane {
     async fn connection(&mut self) -> Result<&Connection, Failure> {
         if !self.connection.as_ref().is_some_and(Connection::is_usable) {
             self.connection = None;
-            let connection = self.connector.connect(Isolation::Committed).await?;
+            let connection = self.connector.connect(Isolation::Appending).await?;
             connection.prepare(Query::Append).await?;
+            connection.prepare(Query::AppendOne).await?;
             self.connection = Some(connection);
         }
         Ok(self.connection.as_ref().expect("it was just made"))
