@@ -41,7 +41,7 @@ fn generate(read: &ReadFile<'_>) -> anyhow::Result<[(&'static str, String); 3]> 
     let facts = Facts::read(read, Storage::File)?;
     let postgres = Facts::read(read, Storage::Postgres)?;
     Ok([
-        (DOCUMENT, document(&facts)?),
+        (DOCUMENT, document(&facts, &postgres)?),
         (results::name(Storage::File), results::document(&facts)?),
         (results::name(Storage::Postgres), results::document(&postgres)?),
     ])
@@ -63,13 +63,14 @@ pub(crate) fn complaints(files: &BTreeMap<String, String>) -> Vec<(&'static str,
     }
 }
 
-fn document(facts: &Facts) -> anyhow::Result<String> {
+fn document(facts: &Facts, postgres: &Facts) -> anyhow::Result<String> {
     let mut text = String::from(
         "# Compatibility\n\n\
          Made by `cargo xtask compat` from the table of served versions and from the results of the suites in `tests/conformance/`: do not edit.\n\
          [The results](compat/results.md) stand there one by one, with date and commit.\n\n",
     );
     clients(facts, &mut text)?;
+    on_postgres(postgres, &mut text)?;
     features(facts, &mut text)?;
     waiting(facts, &mut text)?;
     apis(facts, &mut text)?;
@@ -109,6 +110,27 @@ fn clients(facts: &Facts, text: &mut String) -> anyhow::Result<()> {
         sum.failed,
         sum.waiting
     )?;
+    Ok(())
+}
+
+/// The suites once more, with another storage below.
+fn on_postgres(facts: &Facts, text: &mut String) -> anyhow::Result<()> {
+    text.push_str(
+        "### With everything in PostgreSQL\n\n\
+         The same tests with topics and metadata in PostgreSQL ([one by one](compat/results-postgres.md)).\n\n\
+         | suite | pass | fail | wait for a capability | last run |\n\
+         | --- | ---: | ---: | ---: | --- |\n",
+    );
+    let mut sum = Cell::default();
+    for suite in suites() {
+        let cell = facts.count(suite.name);
+        sum = sum.and(cell);
+        let Cell { passed, failed, waiting, .. } = cell;
+        let last = facts.last_day(suite.name);
+        writeln!(text, "| `{}` | {passed} | {failed} | {waiting} | {last} |", suite.name)?;
+    }
+    let Cell { passed, failed, waiting, .. } = sum;
+    writeln!(text, "| all | {passed} | {failed} | {waiting} | |\n")?;
     Ok(())
 }
 
@@ -188,8 +210,9 @@ mod tests {
 
     #[test]
     fn every_id_has_a_feature_and_the_document_can_be_made() {
-        let facts = Facts::read(&|path| read_file(&crate::root(), path), Storage::File).unwrap();
-        let text = document(&facts).unwrap();
+        let read = |storage| Facts::read(&|path| read_file(&crate::root(), path), storage).unwrap();
+        let text = document(&read(Storage::File), &read(Storage::Postgres)).unwrap();
+        assert!(text.contains("[one by one](compat/results-postgres.md)"));
         assert!(text.contains("| 0 | Produce | 3–13 | 3–13 | all versions |"));
         assert!(text.contains("| 18 | ApiVersions | 0–5 | 0–4 | not 5 |"));
         assert!(text.contains("ControlledShutdown (7)"));
