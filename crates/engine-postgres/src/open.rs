@@ -270,17 +270,18 @@ impl Shared {
             let rows = answer.map_err(|failure| failure.into_storage("remove a log"))?;
             let Some(row) = rows.first() else { break };
             let (count, bytes): (i64, i64) = (row.get(0), row.get(1));
-            if count == 0 && *after == Key::default() {
-                self.query("remove a log", Query::RemoveLog, &[&log_id]).await?;
-                return Ok(Removal::Done);
-            }
             let looked_at: i64 = row.get(3);
-            // At the end once more from the beginning: nothing may be left before the log's row goes.
-            *after = if count == looked_at && count < REMOVE_ROWS_MAX {
-                Key::default()
-            } else {
-                Key { chunk: row.get(4), next_offset: row.get(5) }
-            };
+            if looked_at == 0 && *after == Key::default() {
+                return self.remove_rows(log_id).await;
+            }
+            let newest = row.get::<_, Option<i64>>(4).zip(row.get(5));
+            let is_end = count == looked_at && count < REMOVE_ROWS_MAX;
+            // At the end once more from the beginning: nothing may be left before the log's row goes. The
+            // same when nothing went: a statement whose answer was lost was at work on these entries.
+            *after = newest
+                .filter(|_| !is_end)
+                .map(|(chunk, next_offset)| Key { chunk, next_offset })
+                .unwrap_or_default();
             left -= bytes;
             remaining = row.get(2);
             if left <= 0 {
@@ -288,6 +289,20 @@ impl Shared {
             }
         }
         Ok(Removal::Remaining(ByteCount::new(remaining.max(1).cast_unsigned())))
+    }
+
+    /// What is left of a log without entries: its chunks in small steps, then its own row.
+    async fn remove_rows(&self, log_id: i64) -> Result<Removal, StorageError> {
+        let mut done = 0_i64;
+        for _ in 0..REMOVE_STATEMENTS_MAX {
+            let rows = self.query("remove a log", Query::RemoveChunks, &[&log_id, &done]).await?;
+            let Some(newest) = rows.first().and_then(|row| row.get(0)) else {
+                self.query("remove a log", Query::RemoveLog, &[&log_id]).await?;
+                return Ok(Removal::Done);
+            };
+            done = newest;
+        }
+        Ok(Removal::Remaining(ByteCount::new(1)))
     }
 }
 

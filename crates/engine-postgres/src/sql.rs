@@ -5,7 +5,9 @@
 
 mod removal;
 
-use removal::{MARK_REMOVING, REMOVE_ENTRIES, REMOVE_LOG, SWEEP_CHUNK, SWEEP_ENTRIES};
+use removal::{
+    MARK_REMOVING, REMOVE_CHUNKS, REMOVE_ENTRIES, REMOVE_LOG, SWEEP_CHUNK, SWEEP_ENTRIES,
+};
 
 /// A statement that a connection prepares when it is first needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +64,9 @@ pub(crate) enum Query {
     MarkRemoving,
     /// Removes the oldest entries of a log.
     RemoveEntries,
-    /// Removes what is left of a log without entries.
+    /// Removes chunks of a log without entries.
+    RemoveChunks,
+    /// Removes what is left of a log without entries and chunks.
     RemoveLog,
     /// Removes the oldest entries of a dropped chunk.
     SweepEntries,
@@ -121,6 +125,7 @@ impl Query {
             Self::Lost => LOST,
             Self::MarkRemoving => MARK_REMOVING,
             Self::RemoveEntries => REMOVE_ENTRIES,
+            Self::RemoveChunks => REMOVE_CHUNKS,
             Self::RemoveLog => REMOVE_LOG,
             Self::SweepEntries => SWEEP_ENTRIES,
             Self::SweepChunk => SWEEP_CHUNK,

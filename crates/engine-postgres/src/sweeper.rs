@@ -12,6 +12,9 @@ use crate::connection::{Params, Pool, pause};
 use crate::error::Failure;
 use crate::sql::Query;
 
+/// Failures in a row of which it is told.
+const FAILURES_TOLD: usize = 10;
+
 /// What is to be removed. As many as there are dropped chunks, whose rows say the same after a restart.
 #[derive(Debug, Default)]
 pub(crate) struct Sweeps {
@@ -77,7 +80,11 @@ pub(crate) async fn run(sweeps: Arc<Sweeps>, pool: Arc<Pool>, background: Arc<Ba
             }
             Err(failure) => {
                 failures += 1;
-                tracing::debug!(?failure, failures, "dropped chunk is not removed yet");
+                if failures == FAILURES_TOLD {
+                    tracing::warn!(?failure, failures, "dropped chunks stay, will try again");
+                } else {
+                    tracing::debug!(?failure, failures, "dropped chunk is not removed yet");
+                }
                 sweeps.coming.lock().push_back(sweep);
                 tokio::time::sleep(pause(failures)).await;
             }
@@ -100,11 +107,13 @@ impl Sweep {
         loop {
             let values: Params<'_> = &[&log_id, &number, &STEP_BYTES, &after];
             let rows = background.step(Query::SweepEntries, values, sweeps.bytes()).await?;
+            let found = rows.first().map_or(0, |row| row.get::<_, i64>(1));
             match rows.first().and_then(|row| row.get::<_, Option<i64>>(0)) {
                 Some(last) => after = last,
-                // What came below meanwhile: a compaction that was given up may have added it.
-                None if after > 0 => after = 0,
-                None => break,
+                None if after == 0 && found == 0 => break,
+                // What came below meanwhile: a compaction that was given up may have added it. Or a
+                // statement whose answer was lost was still at work on the same entries.
+                None => after = 0,
             }
         }
         pool.query(Query::SweepChunk, &[&log_id, &number]).await?;

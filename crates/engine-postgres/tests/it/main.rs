@@ -4,6 +4,7 @@ mod conformance;
 mod outcome;
 mod proxy;
 mod removal;
+mod remove;
 mod secrets;
 mod server;
 mod start;
