@@ -60,7 +60,7 @@ impl PostgresConfig {
             tls: PostgresTls::disabled(),
             database: "strandline".to_owned(),
             schema: "strandline".to_owned(),
-            lanes: 16,
+            lanes: 4,
             readers: 4,
             row_writers: 2,
             pending_appends_max: 4096,
