@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -44,6 +45,8 @@ use crate::topic::{
 
 /// The row that holds the cluster's id, 16 bytes.
 pub(crate) const CLUSTER_ID_KEY: &[u8] = b"cluster-id";
+/// How long whoever changes metadata waits for it: less than clients wait for an answer.
+const CHANGE_WAIT: Duration = Duration::from_secs(20);
 /// How long a fetch session may lie unused before another may take its place, as in Kafka.
 const SESSION_EVICTION_MS: i64 = 120_000;
 
@@ -330,7 +333,7 @@ impl Broker {
     }
 
     /// Runs a change of metadata to its end even when whoever asked for it goes away meanwhile: what
-    /// was committed must also be known here.
+    /// was committed must also be known here. `Unavailable` when that takes too long for an answer.
     pub(crate) async fn to_the_end<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -341,10 +344,15 @@ impl Broker {
             // Nobody is left to tell when the connection went away.
             drop(sender.send(change.await));
         });
-        receiver.await.map_err(|_| {
-            let kind = strandline_storage::ErrorKind::Unavailable;
-            StorageError::new(kind, "change was given up at shutdown")
-        })
+        let kind = strandline_storage::ErrorKind::Unavailable;
+        tokio::select! {
+            changed = receiver => {
+                changed.map_err(|_| StorageError::new(kind, "change was given up at shutdown"))
+            }
+            () = self.environment.sleep(CHANGE_WAIT) => {
+                Err(StorageError::new(kind, "change is not done yet, and goes on"))
+            }
+        }
     }
 
     /// Partition `index` of topic `name`, opened; or the error code that tells a client why not.

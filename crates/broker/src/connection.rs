@@ -124,7 +124,8 @@ impl Connection {
         arrived_at: Duration,
     ) -> Result<Started, Disconnect> {
         let request = produce::Request::decode(body, header.api)?;
-        let produce = api::produce::begin(&self.broker, request, header.api.version()).await;
+        let produce =
+            api::produce::begin(&self.broker, request, header.api.version(), arrived_at).await;
         if produce.wants_answer {
             return Ok(Started::Waiting(PendingReply {
                 broker: Arc::clone(&self.broker),
@@ -240,7 +241,7 @@ impl Drop for Connection {
 impl PendingReply {
     /// Waits for durability; then the reply.
     pub async fn finish(self) -> Result<Reply, EncodeError> {
-        let response = self.produce.finish(&self.broker).await;
+        let response = self.produce.finish(&self.broker, self.arrived_at).await;
         self.broker.metrics().answer(ApiKey::Produce, response.codes());
         let mut buf = BytesMut::new();
         response.write_frame(&mut buf, self.api, self.correlation_id)?;

@@ -19,6 +19,7 @@ mod codes;
 mod configs;
 mod connection;
 mod counter;
+mod deadline;
 mod drive;
 mod engines;
 mod environment;

@@ -3,8 +3,12 @@
 //! Two halves: [`begin`] has admitted and submitted everything when it returns, so that requests of
 //! a connection are appended in order; [`PendingProduce::finish`] waits for durability, so that
 //! several requests of a connection wait together.
+//!
+//! Both end when the client's own time is up: what is not durable by then is answered with
+//! `REQUEST_TIMED_OUT`, as Kafka does, and may become so later.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::BytesMut;
 use hashbrown::HashMap;
@@ -23,6 +27,7 @@ use strandline_wire::produce::{
 use strandline_wire::{ErrorCode, Leader, TopicRef};
 
 use super::{name_of, text};
+use crate::deadline::Deadline;
 use crate::metrics::Metrics;
 use crate::partition::{AppendFailure, Appended, Partition, PartitionSlot, SlotError};
 use crate::settings::TopicSettings;
@@ -35,6 +40,9 @@ const TRIES_MAX: u32 = 1_000;
 
 /// The first version in which a batch may be compressed with zstd (KIP-110).
 const ZSTD_FROM: i16 = 7;
+/// The shortest time that an answer is waited for, however little the client allows: Kafka waits for its
+/// own disk as long as it takes, and so may a client that asks for no time at all count on it.
+const WAIT_MIN: Duration = Duration::from_secs(1);
 /// Smaller batches are compressed or looked into where they arrive: a hop to another thread and
 /// back would cost as much.
 const COSTLY_BYTES_MIN: usize = 16 * 1024;
@@ -44,6 +52,8 @@ const COSTLY_BYTES_MIN: usize = 16 * 1024;
 pub(crate) struct PendingProduce {
     /// Whether the client wants an answer at all (acks other than 0).
     pub(crate) wants_answer: bool,
+    /// How long the client waits for the answer.
+    timeout_ms: i32,
     topics: SmallVec<[PendingTopic; 1]>,
 }
 
@@ -77,8 +87,15 @@ struct Submitted {
     partition: Arc<Partition>,
 }
 
-/// Appends every partition's batch.
-pub(crate) async fn begin(broker: &Broker, request: Request, version: i16) -> PendingProduce {
+/// Appends every partition's batch of a request that arrived at `arrived_at`, by the monotonic clock.
+pub(crate) async fn begin(
+    broker: &Broker,
+    request: Request,
+    version: i16,
+    arrived_at: Duration,
+) -> PendingProduce {
+    let timeout_ms = request.timeout_ms;
+    let mut deadline = answer_by(broker, timeout_ms, arrived_at);
     let wants_answer = request.acks != 0;
     let terms = Terms {
         version,
@@ -95,7 +112,7 @@ pub(crate) async fn begin(broker: &Broker, request: Request, version: i16) -> Pe
         let mut pending = SmallVec::with_capacity(partitions.len());
         for asked in partitions {
             pending.push(if let Some(known) = &known {
-                begin_partition(broker, known, &topic, asked, terms).await
+                begin_partition(broker, known, &topic, asked, terms, &mut deadline).await
             } else {
                 let error = error_code::unknown_topic(&topic);
                 PendingPartition::Refused(PartitionResponse::failed(asked.index, error))
@@ -103,7 +120,13 @@ pub(crate) async fn begin(broker: &Broker, request: Request, version: i16) -> Pe
         }
         topics.push(PendingTopic { topic, partitions: pending });
     }
-    PendingProduce { wants_answer, topics }
+    PendingProduce { wants_answer, timeout_ms, topics }
+}
+
+/// When a request that arrived at `arrived_at` must be answered.
+fn answer_by(broker: &Broker, timeout_ms: i32, arrived_at: Duration) -> Deadline<'_> {
+    let allowed = Duration::from_millis(u64::try_from(timeout_ms).unwrap_or(0));
+    Deadline::new(broker.environment(), arrived_at + allowed.max(WAIT_MIN))
 }
 
 /// Each partition once, as Kafka: of several batches for it the last counts. A topic of no partitions
@@ -151,6 +174,7 @@ async fn begin_partition(
     named: &TopicRef,
     asked: PartitionRequest,
     terms: Terms,
+    deadline: &mut Deadline<'_>,
 ) -> PendingPartition {
     let PartitionRequest { index, records } = asked;
     let refused = |error| PendingPartition::Refused(PartitionResponse::failed(index, error));
@@ -181,17 +205,14 @@ async fn begin_partition(
             Metrics::batch_refused(topic);
             let mut response = invalid_batch(index, &invalid);
             if is_told_log_start(&invalid) {
-                // Where the log begins tells a client whether it lost its place: what can't be
-                // opened tells it nothing.
-                let opened = broker.partitions().open(topic, &slot).await;
-                response.log_start_offset =
-                    opened.map_or(-1, |partition| partition.bounds().log_start.get());
+                let opened = deadline.wait(broker.partitions().open(topic, &slot)).await;
+                response.log_start_offset = log_start_of(opened);
             }
             return PendingPartition::Refused(response);
         }
     };
     let (records, size) = (batch.records_count(), batch.size());
-    match append(broker, topic, &slot, batch).await {
+    match append(broker, topic, &slot, batch, deadline).await {
         Ok((partition, appended)) => {
             Metrics::appended(topic, records, size);
             if appended.should_save_state {
@@ -201,6 +222,7 @@ async fn begin_partition(
             let submitted = Submitted { index, appended, timestamp_type, slot, partition };
             PendingPartition::Submitted(Box::new(submitted))
         }
+        Err(AppendError::TimedOut) => refused(ErrorCode::REQUEST_TIMED_OUT),
         Err(AppendError::Slot(SlotError::Deleted)) => refused(error_code::unknown_topic(named)),
         Err(AppendError::Slot(SlotError::Storage(error)) | AppendError::Storage(error)) => {
             PendingPartition::Refused(not_stored(index, &error))
@@ -214,6 +236,12 @@ async fn begin_partition(
             })
         }
     }
+}
+
+/// Where the log begins tells a client whether it lost its place: what can't be opened tells it nothing.
+fn log_start_of(opened: Option<Result<Arc<Partition>, SlotError>>) -> i64 {
+    let partition = opened.and_then(Result::ok);
+    partition.map_or(-1, |partition| partition.bounds().log_start.get())
 }
 
 /// What an engine could not do, in its words: a disk that is full should be told so.
@@ -252,7 +280,12 @@ fn is_compressed_with(records: &[u8], codec: Compression) -> bool {
 enum AppendError {
     Slot(SlotError),
     Storage(StorageError),
-    Rejected { rejected: strandline_partition::Rejected, log_start: Offset },
+    /// The client's time was up before the batch was submitted.
+    TimedOut,
+    Rejected {
+        rejected: strandline_partition::Rejected,
+        log_start: Offset,
+    },
 }
 
 async fn append(
@@ -260,9 +293,11 @@ async fn append(
     topic: &Arc<Topic>,
     slot: &Arc<PartitionSlot>,
     mut batch: ValidBatch,
+    deadline: &mut Deadline<'_>,
 ) -> Result<(Arc<Partition>, Appended), AppendError> {
     for _ in 0..TRIES_MAX {
-        let partition = broker.partitions().open(topic, slot).await.map_err(AppendError::Slot)?;
+        let opened = deadline.wait(broker.partitions().open(topic, slot)).await;
+        let partition = opened.ok_or(AppendError::TimedOut)?.map_err(AppendError::Slot)?;
         // Read anew for each try: append times of a partition follow its offsets.
         match partition.append(batch, broker.cleaner().append_time()) {
             Ok(appended) => return Ok((partition, appended)),
@@ -272,7 +307,7 @@ async fn append(
             }
             Err(AppendFailure::Busy(again)) => {
                 batch = again;
-                partition.log().ready().await;
+                deadline.wait(partition.log().ready()).await.ok_or(AppendError::TimedOut)?;
             }
             Err(AppendFailure::Storage(_)) if slot.is_deleted() => {
                 return Err(AppendError::Slot(SlotError::Deleted));
@@ -328,8 +363,9 @@ fn invalid_batch(index: i32, invalid: &InvalidBatch) -> PartitionResponse {
 }
 
 impl PendingProduce {
-    /// Waits until everything that the answer reveals is durable.
-    pub(crate) async fn finish(self, broker: &Broker) -> Response {
+    /// Waits until everything that the answer reveals is durable, or the client's time is up.
+    pub(crate) async fn finish(self, broker: &Broker, arrived_at: Duration) -> Response {
+        let mut deadline = answer_by(broker, self.timeout_ms, arrived_at);
         let mut topics = SmallVec::with_capacity(self.topics.len());
         for PendingTopic { topic, partitions: pending } in self.topics {
             let mut partitions = SmallVec::with_capacity(pending.len());
@@ -337,7 +373,7 @@ impl PendingProduce {
                 partitions.push(match partition {
                     PendingPartition::Refused(response) => response,
                     PendingPartition::Submitted(submitted) => {
-                        submitted.finish(broker, &topic).await
+                        submitted.finish(broker, &topic, &mut deadline).await
                     }
                 });
             }
@@ -360,8 +396,15 @@ impl PendingProduce {
 }
 
 impl Submitted {
-    async fn finish(self, broker: &Broker, named: &TopicRef) -> PartitionResponse {
-        let durable = self.appended.ticket.await;
+    async fn finish(
+        self,
+        broker: &Broker,
+        named: &TopicRef,
+        deadline: &mut Deadline<'_>,
+    ) -> PartitionResponse {
+        let Some(durable) = deadline.wait(self.appended.ticket).await else {
+            return PartitionResponse::failed(self.index, ErrorCode::REQUEST_TIMED_OUT);
+        };
         // Its name may be another topic's by now, in which nobody would find what was acknowledged.
         if self.slot.is_deleted() {
             return PartitionResponse::failed(self.index, error_code::unknown_topic(named));

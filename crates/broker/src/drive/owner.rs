@@ -96,14 +96,20 @@ impl<K: Keeper> Owner<K> {
     async fn reload(&self, pause: Duration) -> Option<Loaded<K::Machine>> {
         let mut receiver = self.receiver.lock().await;
         let mut building = std::pin::pin!(async {
+            let (mut pause, mut is_told) = (pause, false);
             loop {
                 self.drivers.environment.sleep(pause).await;
                 match self.load().await {
                     Ok(loaded) => return loaded,
+                    Err(error) if is_told => {
+                        tracing::debug!(machine = self.name, %error, "rows still can't be read");
+                    }
                     Err(error) => {
                         tracing::warn!(machine = self.name, %error, "rows can't be read, will try again");
+                        is_told = true;
                     }
                 }
+                pause = (pause * 2).min(BACKOFF_MAX);
             }
         });
         loop {

@@ -378,10 +378,13 @@ pub(crate) fn decode<R: Request>(version: i16, reply: Reply) -> R::Response {
     response
 }
 
+/// How long a producer waits for its answer.
+pub(crate) const PRODUCE_TIMEOUT_MS: i32 = 30_000;
+
 pub(crate) fn produce_request(topic: &str, batch: BytesMut) -> produce::message::Request {
     produce::message::Request {
         acks: -1,
-        timeout_ms: 1_000,
+        timeout_ms: PRODUCE_TIMEOUT_MS,
         topic_data: vec![produce::message::TopicProduceData {
             name: text(topic),
             partition_data: vec![produce::message::PartitionProduceData {

@@ -1,9 +1,13 @@
 //! What a producer is told, and when.
 
+use std::time::Duration;
+
 use strandline_broker::Started;
 use strandline_wire::ErrorCode;
 
-use crate::harness::{TestBroker, batch, decode, idempotent_batch, produce_request};
+use crate::harness::{
+    PRODUCE_TIMEOUT_MS, TestBroker, batch, decode, idempotent_batch, produce_request,
+};
 
 #[tokio::test]
 async fn offsets_are_assigned_in_the_order_of_requests() {
@@ -40,6 +44,25 @@ async fn no_reply_overtakes_durability() {
         assert_eq!((partition.error_code, partition.base_offset), (0, 0));
     }
     assert_eq!(consumer.offset("t", -1).await, (0, 1), "stored once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_producer_is_answered_when_its_time_is_up_and_its_retry_is_no_second_record() {
+    let house = TestBroker::start().await;
+    let mut client = house.connect();
+    client.create_topic("t", 1).await;
+    house.faults.hold();
+    let begun = tokio::time::Instant::now();
+    let pending = client.begin_produce("t", idempotent_batch(1, 0, 0, &["a"])).await;
+    let reply = pending.finish().await.unwrap();
+    let response = decode::<strandline_wire::produce::message::Request>(9, reply);
+    let code = response.responses[0].partition_responses[0].error_code;
+    assert_eq!(code, ErrorCode::REQUEST_TIMED_OUT.get());
+    let allowed = Duration::from_millis(PRODUCE_TIMEOUT_MS.unsigned_abs().into());
+    assert!((allowed..2 * allowed).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+    house.faults.release();
+    assert_eq!(client.produce("t", idempotent_batch(1, 0, 0, &["a"])).await, (0, 0));
+    assert_eq!(client.offset("t", -1).await, (0, 1), "stored once");
 }
 
 #[tokio::test]
