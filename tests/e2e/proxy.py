@@ -67,6 +67,77 @@ class CuttingProxy:
         self.listener.close()
 
 
+class Switch:
+    """Passes bytes on to `target`, which may change: connections end then, and new ones go elsewhere.
+
+    While it `holds` nothing gets through, and nobody is told: a network that has lost its way."""
+
+    def __init__(self, target: int):
+        self.target = target
+        self.flows = threading.Event()
+        self.flows.set()
+        self.accepted = 0
+        self.open: list[socket.socket] = []
+        self.lock = threading.Lock()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self) -> None:
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return  # closed
+            self.accepted += 1
+            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+
+    def serve(self, client: socket.socket) -> None:
+        self.flows.wait()
+        try:
+            server = socket.create_connection(("127.0.0.1", self.target), timeout=10)
+        except OSError:
+            reset(client)
+            return
+        with self.lock:
+            self.open += [client, server]
+        answers = threading.Thread(target=self.pass_on, args=(server, client), daemon=True)
+        answers.start()
+        self.pass_on(client, server)
+        answers.join()
+        with self.lock:
+            self.open = [one for one in self.open if one not in (client, server)]
+        reset(client)
+        reset(server)
+
+    def pass_on(self, source: socket.socket, sink: socket.socket) -> None:
+        try:
+            source.settimeout(None)
+            while piece := source.recv(65536):
+                self.flows.wait()
+                sink.sendall(piece)
+        except OSError:
+            pass  # the other half has ended it
+        finally:
+            shut(source)
+            shut(sink)
+
+    def cut(self) -> None:
+        """Ends all connections."""
+        with self.lock:
+            for connection in self.open:
+                shut(connection)
+
+    def lead_to(self, target: int) -> None:
+        self.target = target
+        self.cut()
+
+    def close(self) -> None:
+        self.flows.set()
+        self.cut()
+        self.listener.close()
+
+
 def shut(connection: socket.socket) -> None:
     """Ends both directions, and whatever call of another thread waits for them."""
     try:

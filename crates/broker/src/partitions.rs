@@ -79,6 +79,11 @@ impl Partitions {
         {
             return;
         }
+        let engine = self.store_of(topic).ok().and_then(|store| store.trouble());
+        if engine.is_some() && error.kind() == ErrorKind::Unavailable {
+            // The whole engine is cut off, which readiness tells of: nothing is wrong with the log.
+            return;
+        }
         let what =
             format!("records can't be read. offset=`{from}`, cause=`{}`", error.in_one_line());
         if self.read_failures.note(slot.id(), &what, self.environment.monotonic()) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use strandline_coordination::group::Rebalance;
 use strandline_model::{ByteCount, Offset, PartitionIndex, Timestamp, TopicId};
-use strandline_storage::Space;
+use strandline_storage::{Figure, Space, Trouble};
 
 use crate::Broker;
 use crate::cleaner::Remains;
@@ -107,6 +107,17 @@ impl Broker {
     /// How many topics there are.
     pub fn topic_count(&self) -> usize {
         self.registry().len()
+    }
+
+    /// What keeps engines from their work, by name; none while all is well.
+    pub fn troubles(&self) -> Vec<(String, Trouble)> {
+        let troubles = self.engines().iter();
+        troubles.filter_map(|(name, store)| Some((name.to_owned(), store.trouble()?))).collect()
+    }
+
+    /// What each engine counts and measures.
+    pub fn figures(&self) -> Vec<(String, Vec<Figure>)> {
+        self.engines().iter().map(|(name, store)| (name.to_owned(), store.figures())).collect()
     }
 
     /// How much each engine holds.

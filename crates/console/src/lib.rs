@@ -34,7 +34,8 @@ pub use retention::{Estimate, PartitionRetention, Segment, TopicRetention};
 pub use serve::{Console, Scope};
 pub use snapshot::{
     ApiStats, BUCKET_BOUNDS_SECONDS, CompactionStats, DeletionStats, Durations, ErrorCount,
-    ListenerStats, PartitionStats, RemovedStats, Snapshot, StorageStats, TopicStats,
+    FigureKind, ListenerStats, PartitionStats, RemovedStats, Snapshot, StorageFigure, StorageStats,
+    TopicStats,
 };
 
 use std::future::Future;

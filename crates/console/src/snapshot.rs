@@ -186,6 +186,32 @@ pub struct StorageStats {
     pub fsync: Option<Durations>,
     /// Failures since the start, by what was tried.
     pub errors: Vec<(&'static str, u64)>,
+    /// What the engine counts and measures beside: figures of one name have one help and one kind.
+    pub figures: Vec<StorageFigure>,
+}
+
+/// Something that an engine counts or measures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StorageFigure {
+    /// Comes after `strandline_storage_`.
+    pub name: &'static str,
+    /// A line of help.
+    pub help: &'static str,
+    /// What tells those of one name apart.
+    pub label: Option<(&'static str, &'static str)>,
+    /// Its value.
+    pub value: FigureKind,
+}
+
+/// The value of a [`StorageFigure`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FigureKind {
+    /// Only rises.
+    Count(u64),
+    /// Rises and falls.
+    Level(f64),
+    /// How long things took.
+    Durations(Durations),
 }
 
 /// How long things took.

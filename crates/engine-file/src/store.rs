@@ -7,8 +7,8 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use strandline_model::{ByteCount, LeaderEpoch, Offset, PartitionId, Timestamp};
 use strandline_storage::{
-    BoxFuture, ErrorKind, Finding, Found, LogBounds, LogStore, Lost, OpenLog, Opened, Quarantined,
-    Removal, Space, StorageError, Stored, Ticket,
+    BoxFuture, ErrorKind, Figure, Finding, Found, LogBounds, LogStore, Lost, OpenLog, Opened,
+    Quarantined, Removal, Space, StorageError, Stored, Ticket, Trouble,
 };
 use tokio::sync::oneshot;
 
@@ -189,6 +189,15 @@ impl LogStore for FileEngine {
             free: shared.space.free(),
             reserve: shared.config.reserve,
         }
+    }
+
+    fn trouble(&self) -> Option<Trouble> {
+        // A journal that can't be written ends the engine, and its process.
+        None
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        Vec::new()
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), StorageError>> {

@@ -48,6 +48,17 @@ impl Cache {
         Self { held: Mutex::default(), capacity: capacity.get() }
     }
 
+    /// Nothing is held any more.
+    pub(crate) fn clear(&self) {
+        let held = std::mem::take(&mut *self.held.lock());
+        drop(held);
+    }
+
+    /// Bytes that are held, with what they cost beside.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.held.lock().bytes
+    }
+
     /// Keeps an entry of a chunk, if it fits at all.
     pub(crate) fn insert(&self, log_id: i64, chunk: i64, entry: Entry) {
         let cost = cost(&entry);

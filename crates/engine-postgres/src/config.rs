@@ -44,6 +44,10 @@ pub struct PostgresConfig {
     pub past_bytes: ByteCount,
     /// How long a statement may take until its connection counts as lost.
     pub statement_wait: Duration,
+    /// For how long after the last sign of life from the database records are read from memory.
+    pub read_lease: Duration,
+    /// How long a commit of rows is tried that was not sent yet.
+    pub commit_wait: Duration,
     /// How long the outcome of an append is looked for, or a lost connection made anew, until the
     /// log's handle dies.
     pub outcome_wait: Duration,
@@ -68,6 +72,8 @@ impl PostgresConfig {
             tail_bytes: ByteCount::mib(64),
             past_bytes: ByteCount::mib(64),
             statement_wait: Duration::from_secs(10),
+            read_lease: Duration::from_secs(10),
+            commit_wait: Duration::from_secs(5),
             outcome_wait: Duration::from_secs(30),
         }
     }

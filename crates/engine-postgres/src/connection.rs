@@ -6,8 +6,8 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -20,8 +20,11 @@ use tokio_postgres::{Client, Connection as Driver, NoTls, Row, Socket, Statement
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::{Failure, describe};
+use crate::failover::Failover;
+use crate::gate::Gate;
 use crate::sql::Query;
 use crate::tls::{Tls, refusal};
+use crate::vitals::{Vitals, count};
 use crate::{OpenError, Password, PostgresConfig};
 
 /// How long to try to reach the server, once.
@@ -41,6 +44,11 @@ pub(crate) struct Connector {
     statement_wait: Duration,
     /// Where connections live, whoever asks for one: that runtime outlives the engine.
     runtime: Handle,
+    /// Holds up those who come again too soon.
+    gate: Gate,
+    vitals: Arc<Vitals>,
+    /// Looks at each new connection, once there is something to lose.
+    failover: OnceLock<Arc<Failover>>,
 }
 
 /// How transactions of a connection see each other, and what is particular about them.
@@ -67,6 +75,7 @@ pub(crate) struct Connection {
     is_lost: AtomicBool,
     wait: Duration,
     task: AbortHandle,
+    vitals: Arc<Vitals>,
 }
 
 impl Connector {
@@ -91,7 +100,9 @@ impl Connector {
         to.options(format!("-c search_path={} {settings}", config.schema));
         let (place, statement_wait) = (config.place(), config.statement_wait);
         let (password, runtime) = (config.password.clone(), Handle::current());
-        Self { config: to, password, tls, place, statement_wait, runtime }
+        let vitals = Arc::new(Vitals::new(config.read_lease));
+        let (gate, failover) = (Gate::default(), OnceLock::new());
+        Self { config: to, password, tls, place, statement_wait, runtime, gate, vitals, failover }
     }
 
     /// A connection without anything prepared; whoever holds the client ends it.
@@ -153,19 +164,63 @@ impl Connector {
         }
     }
 
+    /// A connection. Who tries again too soon after a failure is refused for the reason of that one.
     pub(crate) async fn connect(&self, isolation: Isolation) -> Result<Connection, Failure> {
+        let entered = self.gate.enter()?;
+        count(&self.vitals.counts.connection_attempts);
+        let begun = Instant::now();
+        match self.try_connect(isolation).await {
+            Ok(connection) => {
+                self.gate.passed();
+                self.vitals.heard(begun);
+                count(&self.vitals.counts.connections_made);
+                Ok(connection)
+            }
+            Err(failure) => {
+                self.gate.failed(&entered, &failure);
+                self.vitals.lost(failure.reason());
+                Err(failure)
+            }
+        }
+    }
+
+    async fn try_connect(&self, isolation: Isolation) -> Result<Connection, Failure> {
         let (client, task) = self.client(isolation).await.map_err(|error| {
-            let cause = std::error::Error::source(&error).map(ToString::to_string);
-            let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
-            Failure::Lost(format!("{error}{cause}").into())
+            let mut text = error.to_string();
+            let mut cause = std::error::Error::source(&error);
+            while let Some(one) = cause {
+                text = format!("{text}: {one}");
+                cause = one.source();
+            }
+            Failure::Lost(text.into())
         })?;
+        if let Some(failover) = self.failover.get() {
+            let look = failover.look(&client, isolation == Isolation::Relaxed);
+            let looked = tokio::time::timeout(self.statement_wait, look).await;
+            let looked = looked.unwrap_or_else(|_| Err(Failure::Lost("no answer".into())));
+            if let Err(failure) = looked {
+                task.abort();
+                return Err(failure);
+            }
+        }
         Ok(Connection {
             client,
             statements: [const { OnceCell::const_new() }; Query::COUNT],
             is_lost: AtomicBool::new(false),
             wait: self.statement_wait,
             task,
+            vitals: Arc::clone(&self.vitals),
         })
+    }
+
+    /// From now on each new connection is looked at. Once only.
+    pub(crate) fn look_with(&self, failover: Arc<Failover>) {
+        let is_first = self.failover.set(failover).is_ok();
+        debug_assert!(is_first, "an engine has one connector");
+    }
+
+    pub(crate) const fn vitals(&self) -> &Arc<Vitals> {
+        &self.vitals
     }
 
     pub(crate) fn place(&self) -> &str {
@@ -213,20 +268,25 @@ impl Connection {
         query: Query,
         params: Params<'_>,
     ) -> Result<Vec<Row>, Failure> {
+        let sent = Instant::now();
         let answer = tokio::time::timeout(self.wait, async {
             let statement = self.prepared(query).await?;
             self.client.query(statement, params).await
         });
         let failure = match answer.await {
-            Ok(Ok(rows)) => return Ok(rows),
+            Ok(Ok(rows)) => {
+                self.vitals.heard(sent);
+                return Ok(rows);
+            }
             Ok(Err(error)) => Failure::of(&error),
             Err(_) => {
                 let message = format!("no answer within {} s", self.wait.as_secs());
                 Failure::Lost(message.into())
             }
         };
-        if matches!(failure, Failure::Lost(_)) {
-            self.lose();
+        match &failure {
+            Failure::Lost(reason) => self.lose(reason),
+            Failure::Refused { .. } => self.vitals.heard(sent),
         }
         Err(failure)
     }
@@ -239,7 +299,7 @@ impl Connection {
             Ok(Err(error)) => Failure::of(&error),
             Err(_) => Failure::Lost("no answer".into()),
         };
-        self.lose();
+        self.lose(failure.reason());
         Err(failure)
     }
 
@@ -252,8 +312,11 @@ impl Connection {
     }
 
     /// Nobody asks it any more; what was asked gets no answer.
-    fn lose(&self) {
-        self.is_lost.store(true, Ordering::Release);
+    fn lose(&self, why: &str) {
+        if !self.is_lost.swap(true, Ordering::AcqRel) {
+            count(&self.vitals.counts.connections_lost);
+            self.vitals.lost(why);
+        }
         self.task.abort();
     }
 }
@@ -282,6 +345,10 @@ impl Pool {
         Self { connector, isolation, slots, next: AtomicUsize::new(0) }
     }
 
+    pub(crate) fn vitals(&self) -> &Arc<Vitals> {
+        self.connector.vitals()
+    }
+
     /// A connection that works as far as is known.
     async fn connection(&self) -> Result<Arc<Connection>, Failure> {
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
@@ -300,22 +367,32 @@ impl Pool {
         query: Query,
         params: Params<'_>,
     ) -> Result<Vec<Row>, Failure> {
+        let vitals = self.connector.vitals();
         let begun = Instant::now();
         let mut tries = 1;
         loop {
-            let answer = match self.connection().await {
-                Ok(connection) => connection.query(query, params).await,
-                Err(failure) => Err(failure),
-            };
-            match answer {
+            let failure = match self.query_once(query, params).await {
                 Ok(rows) => return Ok(rows),
-                Err(failure) if begun.elapsed() > REPEAT_WAIT => return Err(failure),
-                Err(failure) if matches!(failure, Failure::Lost(_)) || failure.is_conflict() => {}
-                Err(failure) => return Err(failure),
+                Err(failure) => failure,
+            };
+            let passes = matches!(failure, Failure::Lost(_)) || failure.is_conflict();
+            let is_gone = vitals.gone_for().is_some_and(|time| time > REPEAT_WAIT);
+            if !passes || is_gone || begun.elapsed() > REPEAT_WAIT {
+                return Err(failure);
             }
+            count(&vitals.counts.statements_retried);
             tokio::time::sleep(pause(tries)).await;
             tries += 1;
         }
+    }
+
+    /// Carries out a statement, or fails.
+    pub(crate) async fn query_once(
+        &self,
+        query: Query,
+        params: Params<'_>,
+    ) -> Result<Vec<Row>, Failure> {
+        self.connection().await?.query(query, params).await
     }
 
     /// Ends all connections.

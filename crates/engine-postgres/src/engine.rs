@@ -1,13 +1,11 @@
 //! The engine: what all its parts share, and how it begins.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::Mutex;
 use strandline_model::PartitionId;
-use strandline_storage::StorageError;
+use strandline_storage::{ErrorKind, StorageError};
 use tokio::task::AbortHandle;
 use tokio_postgres::Row;
 
@@ -16,14 +14,19 @@ use crate::background::Background;
 use crate::cache::Cache;
 use crate::connection::{Connector, Isolation, Params, Pool};
 use crate::error::closed;
+use crate::failover::Failover;
 use crate::lane::Lane;
 use crate::load;
+use crate::logs::{Logs, lane_of};
 use crate::meta::RowWriters;
+use crate::pulse;
 use crate::queue::Queue;
 use crate::schema;
 use crate::sql::Query;
 use crate::state::Log;
+use crate::supervise::supervise;
 use crate::sweeper::{self, Sweeps};
+use crate::vitals::Vitals;
 use crate::{OpenError, PostgresConfig};
 
 /// Logs and rows in a PostgreSQL database. See the [crate](crate).
@@ -47,15 +50,16 @@ pub(crate) struct Shared {
     pub(crate) pool: Arc<Pool>,
     pub(crate) lanes: Vec<Arc<Queue>>,
     pub(crate) tail: Arc<Cache>,
-    pub(crate) past: Cache,
+    pub(crate) past: Arc<Cache>,
+    pub(crate) failover: Arc<Failover>,
     pub(crate) sweeps: Arc<Sweeps>,
     pub(crate) background: Arc<Background>,
     pub(crate) rows: RowWriters,
     pub(crate) is_closed: AtomicBool,
-    logs: Mutex<BTreeMap<PartitionId, Arc<Log>>>,
-    sweeper: AbortHandle,
+    pub(crate) logs: Arc<Logs>,
+    /// Those that work until they are stopped.
+    tasks: Vec<AbortHandle>,
     /// Only tests end lanes before they are done.
-    #[cfg_attr(not(feature = "testkit"), expect(dead_code, reason = "lanes end by themselves"))]
     lane_tasks: Vec<AbortHandle>,
 }
 
@@ -66,42 +70,46 @@ impl PostgresEngine {
         config.check()?;
         let connector = Arc::new(Connector::new(&config));
         let advice = schema::prepare(&connector, &config).await?;
+        let logs = Arc::new(Logs::default());
+        let tail = Arc::new(Cache::new(config.tail_bytes));
+        let past = Arc::new(Cache::new(config.past_bytes));
+        let caches = [Arc::clone(&tail), Arc::clone(&past)];
+        let vitals = Arc::clone(connector.vitals());
+        let failover = Arc::new(Failover::new(Arc::clone(&logs), caches, vitals));
+        connector.look_with(Arc::clone(&failover));
         let pool =
             Arc::new(Pool::new(Arc::clone(&connector), config.readers, Isolation::Committed));
         let sweeps = Arc::new(Sweeps::default());
-        let logs = load::all(&pool, &sweeps).await?;
+        logs.add(load::all(&pool, &sweeps).await?);
         let run = rand::random();
-        let tail = Arc::new(Cache::new(config.tail_bytes));
-        let mut lanes = Vec::new();
-        let mut lane_tasks = Vec::new();
-        for _ in 0..config.lanes {
-            let queue = Arc::new(Queue::new(config.pending_appends_max, config.pending_bytes_max));
-            let kept = (Arc::clone(&tail), Arc::clone(&sweeps));
-            let (queued, to) = (Arc::clone(&queue), Arc::clone(&connector));
-            let lane = Lane::new(queued, to, kept, run, config.outcome_wait);
-            lane_tasks.push(tokio::spawn(lane.run()).abort_handle());
-            lanes.push(queue);
-        }
         let background = Arc::new(Background::new(Arc::clone(&connector)));
-        let (swept, kept) = (Arc::clone(&sweeps), Arc::clone(&pool));
-        let sweeper = tokio::spawn(sweeper::run(swept, kept, Arc::clone(&background)));
-        let outcome_wait = config.outcome_wait;
-        let rows = RowWriters::new(connector, Arc::clone(&pool), config.row_writers, outcome_wait);
-        let shared = Shared {
+        let rows = RowWriters::new(Arc::clone(&connector), Arc::clone(&pool), &config);
+        let mut shared = Shared {
             run,
             pool,
-            lanes,
+            lanes: Vec::new(),
             tail,
-            past: Cache::new(config.past_bytes),
+            past,
+            failover,
             sweeps,
             background,
             rows,
             is_closed: AtomicBool::new(false),
-            logs: Mutex::new(logs),
-            sweeper: sweeper.abort_handle(),
-            lane_tasks,
+            logs,
+            tasks: Vec::new(),
+            lane_tasks: Vec::new(),
         };
+        for index in 0..config.lanes {
+            shared.start_lane(index, &config, &connector);
+        }
+        shared.start_tasks(&config);
         Ok(Started { engine: Self { shared: Arc::new(shared) }, advice })
+    }
+
+    /// Makes lane 0 panic when it comes to that.
+    #[cfg(feature = "testkit")]
+    pub fn panic_lane(&self) {
+        self.shared.lanes[0].push_panic();
     }
 
     /// Ends everything as if the process were killed: nothing is closed, nothing waited for.
@@ -133,33 +141,54 @@ impl Shared {
     }
 
     pub(crate) fn known(&self, id: PartitionId) -> Option<Arc<Log>> {
-        self.logs.lock().get(&id).map(Arc::clone)
+        self.logs.known(id)
     }
 
-    pub(crate) fn known_or_new(&self, id: PartitionId) -> Arc<Log> {
-        let mut logs = self.logs.lock();
-        Arc::clone(logs.entry(id).or_insert_with(|| Arc::new(Log::new(id))))
-    }
-
-    pub(crate) fn all_known(&self) -> Vec<Arc<Log>> {
-        self.logs.lock().values().map(Arc::clone).collect()
-    }
-
-    /// The log is gone.
-    pub(crate) fn forget(&self, id: PartitionId) {
-        let gone = self.logs.lock().remove(&id);
-        drop(gone);
-    }
-
-    /// The lane of a log: always the same one, so that what it does stays in order.
+    /// The lane of a log.
     pub(crate) fn lane(&self, log_id: i64) -> Arc<Queue> {
-        let lane = log_id.cast_unsigned() % self.lanes.len() as u64;
-        Arc::clone(&self.lanes[usize::try_from(lane).unwrap_or(0)])
+        Arc::clone(&self.lanes[lane_of(log_id, self.lanes.len())])
+    }
+
+    pub(crate) fn vitals(&self) -> &Arc<Vitals> {
+        self.pool.vitals()
+    }
+
+    fn start_lane(&mut self, index: usize, config: &PostgresConfig, connector: &Arc<Connector>) {
+        let queue = Arc::new(Queue::new(config.pending_appends_max, config.pending_bytes_max));
+        self.lanes.push(Arc::clone(&queue));
+        let (run, outcome_wait, lanes) = (self.run, config.outcome_wait, config.lanes);
+        let (connector, logs) = (Arc::clone(connector), Arc::clone(&self.logs));
+        let kept = (Arc::clone(&self.tail), Arc::clone(&self.sweeps));
+        let make = move || {
+            let (queue, connector) = (Arc::clone(&queue), Arc::clone(&connector));
+            Lane::new(queue, connector, kept.clone(), run, outcome_wait).run()
+        };
+        // What was under way may have happened or not: whoever opens those logs next finds out.
+        let died = move || {
+            let error = StorageError::new(ErrorKind::Unavailable, "the lane of the log panicked");
+            logs.kill_lane(index, lanes, &error);
+        };
+        let lane = supervise("lane", Arc::clone(self.vitals()), make, died);
+        self.lane_tasks.push(tokio::spawn(lane).abort_handle());
+    }
+
+    fn start_tasks(&mut self, config: &PostgresConfig) {
+        let (vitals, pool, sweeps) =
+            (self.vitals(), Arc::clone(&self.pool), Arc::clone(&self.sweeps));
+        let background = Arc::clone(&self.background);
+        let sweeper =
+            move || sweeper::run(Arc::clone(&sweeps), Arc::clone(&pool), Arc::clone(&background));
+        let sweeper = tokio::spawn(supervise("sweeper", Arc::clone(vitals), sweeper, || {}));
+        let (beats, pool, lease) = (Arc::clone(vitals), Arc::clone(&self.pool), config.read_lease);
+        let probe = self.rows.probe_id();
+        let pulse = move || pulse::run(Arc::clone(&beats), Arc::clone(&pool), lease, probe);
+        let pulse = tokio::spawn(supervise("pulse", Arc::clone(vitals), pulse, || {}));
+        self.tasks.extend([sweeper.abort_handle(), pulse.abort_handle()]);
     }
 
     /// No task begins anything new.
     pub(crate) fn end_tasks(&self) {
-        self.sweeper.abort();
+        self.tasks.iter().for_each(AbortHandle::abort);
         for lane in &self.lanes {
             lane.close();
         }

@@ -109,6 +109,26 @@ impl Failure {
         Self::Refused { state: db.code().clone(), message: db.message().into() }
     }
 
+    /// Why, in words.
+    pub(crate) fn reason(&self) -> &str {
+        match self {
+            Self::Lost(message) | Self::Refused { message, .. } => message,
+        }
+    }
+
+    /// Why the server writes nothing at all, if that is what it says: its disk is full, it or the user's
+    /// transactions are read-only, or a right is gone.
+    pub(crate) fn refuses_writes(&self) -> Option<Arc<str>> {
+        let Self::Refused { state, message } = self else { return None };
+        let refusals = [
+            SqlState::DISK_FULL,
+            SqlState::READ_ONLY_SQL_TRANSACTION,
+            SqlState::INSUFFICIENT_PRIVILEGE,
+            SqlState::OUT_OF_MEMORY,
+        ];
+        refusals.contains(state).then(|| Arc::clone(message))
+    }
+
     /// Others were in the way: the same again may work at once.
     pub(crate) fn is_conflict(&self) -> bool {
         let Self::Refused { state, .. } = self else { return false };

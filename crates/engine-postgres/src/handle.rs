@@ -25,6 +25,7 @@ pub(crate) struct PgLog {
     pub(crate) log: Arc<Log>,
     pub(crate) lane: Arc<Queue>,
     pub(crate) log_id: i64,
+    pub(crate) cache_id: i64,
     pub(crate) opening: u64,
     pub(crate) epoch: LeaderEpoch,
 }

@@ -16,10 +16,10 @@ use crate::state::Log;
 use crate::sweeper::Sweeps;
 
 /// Rows of one statement.
-const PAGE_ROWS: i64 = 10_000;
+pub(crate) const PAGE_ROWS: i64 = 10_000;
 
 /// The state of a chunk whose entries are to go.
-const DROPPED: i16 = 2;
+pub(crate) const DROPPED: i16 = 2;
 
 /// All logs; what is to be swept goes to `sweeps`.
 pub(crate) async fn all(

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,10 +18,11 @@ use strandline_storage::{
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
-use crate::PostgresEngine;
 use crate::connection::{Connection, Connector, Isolation, Params, Pool, pause};
 use crate::error::Failure;
 use crate::sql::Query;
+use crate::vitals::count;
+use crate::{PostgresConfig, PostgresEngine};
 
 /// Those who commit rows.
 pub(crate) struct RowWriters {
@@ -30,7 +31,8 @@ pub(crate) struct RowWriters {
     writers: Vec<Mutex<Writer>>,
     ids: Vec<i64>,
     next: AtomicUsize,
-    outcome_wait: Duration,
+    commit_wait: Duration,
+    is_closed: AtomicBool,
 }
 
 /// One of them.
@@ -134,24 +136,28 @@ impl Writer {
 }
 
 impl RowWriters {
-    pub(crate) fn new(
-        connector: Arc<Connector>,
-        pool: Arc<Pool>,
-        count: usize,
-        outcome_wait: Duration,
-    ) -> Self {
-        let ids: Vec<i64> = (0..count).map(|_| rand::random()).collect();
+    pub(crate) fn new(connector: Arc<Connector>, pool: Arc<Pool>, config: &PostgresConfig) -> Self {
+        // One more: whether writes work is found out under a name of its own.
+        let ids: Vec<i64> = (0..=config.row_writers).map(|_| rand::random()).collect();
         let writer = |&id| Mutex::new(Writer { id, connection: None, session: 0, number: 0 });
-        let writers = ids.iter().map(writer).collect();
-        Self { connector, pool, writers, ids, next: AtomicUsize::new(0), outcome_wait }
+        let writers = ids.iter().skip(1).map(writer).collect();
+        let (next, is_closed) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let commit_wait = config.commit_wait;
+        Self { connector, pool, writers, ids, next, commit_wait, is_closed }
     }
 
     pub(crate) fn writer_ids(&self) -> Vec<i64> {
         self.ids.clone()
     }
 
+    /// A writer that commits nothing.
+    pub(crate) fn probe_id(&self) -> i64 {
+        self.ids[0]
+    }
+
     /// Ends all connections.
     pub(crate) async fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
         for writer in &self.writers {
             drop(writer.lock().await.connection.take());
         }
@@ -179,11 +185,18 @@ impl RowWriters {
         Ok(row.get::<_, i64>(1) == number)
     }
 
+    /// A commit that was not sent is given up after a while; one that was is found out about, however
+    /// long that takes: who asked for it must not go on as if it had not happened.
     async fn commit(&self, batch: MetaBatch) -> Result<(), CommitError> {
         let columns = Columns::of(batch);
-        let mut guard = self.writer().await;
+        let vitals = self.connector.vitals();
+        // Nobody waits anew for a database that was waited for already.
+        let gone_for = vitals.gone_for().unwrap_or_default();
+        let until = Instant::now() + self.commit_wait.saturating_sub(gone_for);
+        let busy = |_| Failure::Lost("the database is not reached, and others wait".into());
+        let guard = tokio::time::timeout_at(until, self.writer()).await.map_err(busy);
+        let mut guard = guard.map_err(refused)?;
         let writer = &mut *guard;
-        let begun = Instant::now();
         let mut tries = 0;
         // What was sent and not answered.
         let mut unknown = None;
@@ -196,16 +209,24 @@ impl RowWriters {
                 answer
             } else {
                 match self.settle(writer, unknown.unwrap_or(-1)).await {
-                    Ok(true) => return Ok(()),
+                    Ok(true) => {
+                        count(&vitals.counts.outcomes_done);
+                        return Ok(());
+                    }
                     Ok(false) => {
-                        unknown = None;
+                        if unknown.take().is_some() {
+                            count(&vitals.counts.outcomes_not_done);
+                        }
                         continue;
                     }
                     Err(failure) => Err(failure),
                 }
             };
             let failure = match answer {
-                Ok(Outcome::Done) => return Ok(()),
+                Ok(Outcome::Done) => {
+                    vitals.wrote();
+                    return Ok(());
+                }
                 Ok(Outcome::Unexpected(index)) => return Err(CommitError::Unexpected { index }),
                 Ok(Outcome::NotMine) => {
                     writer.session = 0;
@@ -213,15 +234,22 @@ impl RowWriters {
                 }
                 Err(failure) => failure,
             };
+            vitals.refused(&failure);
             let passes = failure.is_conflict() || matches!(failure, Failure::Lost(_));
-            if !passes || begun.elapsed() > self.outcome_wait {
+            let is_known = unknown.is_none() || self.is_closed.load(Ordering::Acquire);
+            if !passes || is_known && Instant::now() > until {
                 writer.session = 0;
-                return Err(failure.into_storage("commit rows to PostgreSQL").into());
+                return Err(refused(failure));
             }
             tries += 1;
+            count(&vitals.counts.statements_retried);
             tokio::time::sleep(pause(tries)).await;
         }
     }
+}
+
+fn refused(failure: Failure) -> CommitError {
+    failure.into_storage("commit rows to PostgreSQL").into()
 }
 
 impl MetaStore for PostgresEngine {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use strandline_model::{ByteCount, LeaderEpoch, PartitionId, Timestamp};
+use strandline_model::{ByteCount, LeaderEpoch, Offset, PartitionId, Timestamp};
 use strandline_storage::{Completion, ErrorKind, Found, OpenLog, Opened, Removal, StorageError};
 
 use crate::background::STEP_BYTES;
@@ -13,6 +13,9 @@ use crate::handle::PgLog;
 use crate::row::{LogRow, columns_of};
 use crate::sql::Query;
 use crate::state::{Key, Log, Opener, State, fenced};
+
+/// Logs that one history of the database may have; there are no more numbers than that in a lifetime.
+const CACHE_ID_BITS: u32 = 40;
 
 /// How often a change is tried that others came before.
 const CHANGES_MAX: usize = 5;
@@ -37,8 +40,9 @@ impl Shared {
     pub(crate) async fn open(self: &Arc<Self>, request: OpenLog) -> Result<Opened, StorageError> {
         self.check_open()?;
         let OpenLog { id, at_least, settings, listener } = request;
-        let log = self.known_or_new(id);
+        let log = self.logs.known_or_new(id);
         let _turn = log.turn.lock().await;
+        let turns = self.failover.turns();
         let (former, is_clean) = {
             let mut state = log.state.lock();
             if let Some(why) = state.withdrawn(id) {
@@ -59,6 +63,7 @@ impl Shared {
         let opening = {
             let mut state = log.state.lock();
             state.take_rows(&row, sealed);
+            state.cache_id = row.log_id | turns << CACHE_ID_BITS;
             state.opening += 1;
             state.opener = Some(Opener { listener, settings });
             state.fate = None;
@@ -66,10 +71,18 @@ impl Shared {
             state.is_rewriting = false;
             state.opening
         };
+        if self.failover.turns() != turns {
+            // What was claimed was a row of another history.
+            let message = format!("the database failed over just now. partition=`{id}`");
+            let error = StorageError::new(ErrorKind::Unavailable, message);
+            log.kill(opening, &error);
+            return Err(error);
+        }
         let handle = PgLog {
             shared: Arc::clone(self),
             lane: self.lane(row.log_id),
             log_id: row.log_id,
+            cache_id: row.log_id | turns << CACHE_ID_BITS,
             log: Arc::clone(&log),
             opening,
             epoch: row.epoch,
@@ -90,8 +103,15 @@ impl Shared {
             if let Some(row) = &seen {
                 let mut state = log.state.lock();
                 (state.removing, state.quarantined) = (row.removing, row.quarantined);
+                state.lost = row.lost;
                 if let Some(why) = state.withdrawn(log.id) {
                     return Err(StorageError::new(ErrorKind::Invalid, why));
+                }
+                if let Some(end) = row.lost {
+                    return Err(StorageError::new(
+                        ErrorKind::Corrupt,
+                        lost_records(log.id, row.end_offset, end),
+                    ));
                 }
             }
             let session = seen.map_or(0, |row| row.session);
@@ -231,7 +251,7 @@ impl Shared {
         let (topic, partition) = columns_of(id);
         let rows = self.query("remove a log", Query::MarkRemoving, &[&topic, &partition]).await?;
         let Some(log_id) = rows.first().map(|row| row.get::<_, i64>(0)) else {
-            self.forget(id);
+            self.logs.forget(id);
             return Ok(Removal::Done);
         };
         if let Some(log) = &known {
@@ -247,7 +267,7 @@ impl Shared {
             log.state.lock().removed_to = after;
         }
         if removal == Removal::Done {
-            self.forget(id);
+            self.logs.forget(id);
         }
         drop(turn);
         Ok(removal)
@@ -304,6 +324,14 @@ impl Shared {
         }
         Ok(Removal::Remaining(ByteCount::new(1)))
     }
+}
+
+/// What a failover did to a log.
+pub(crate) fn lost_records(id: PartitionId, left: Offset, end: Offset) -> String {
+    format!(
+        "the database lost acknowledged records in a failover. partition=`{id}`, left=`{left}`, \
+         acknowledged=`{end}`"
+    )
 }
 
 fn changes_hands(id: PartitionId) -> StorageError {

@@ -83,6 +83,9 @@ pub(crate) enum Work {
     Change(PendingChange),
     /// Everything before is done.
     Barrier(oneshot::Sender<()>),
+    /// A mistake.
+    #[cfg(feature = "testkit")]
+    Panic,
 }
 
 #[derive(Debug)]
@@ -90,6 +93,8 @@ enum Item {
     Append(PendingAppend),
     Change(PendingChange),
     Barrier(oneshot::Sender<()>),
+    #[cfg(feature = "testkit")]
+    Panic,
 }
 
 /// See the [module](self).
@@ -166,6 +171,17 @@ impl Queue {
         let (done, reached) = oneshot::channel();
         self.push(Item::Barrier(done))?;
         reached.await.map_err(|_| closed())
+    }
+
+    #[cfg(feature = "testkit")]
+    pub(crate) fn push_panic(&self) {
+        drop(self.push(Item::Panic));
+    }
+
+    /// Appends that wait, and their bytes.
+    pub(crate) fn waiting(&self) -> (u64, u64) {
+        let waiting = self.waiting.lock();
+        (waiting.appends as u64, waiting.bytes)
     }
 
     /// Resolves when an append is worth trying again.
@@ -256,6 +272,8 @@ impl Waiting {
         match self.items.pop_front()? {
             Item::Change(change) => Some(Work::Change(change)),
             Item::Barrier(done) => Some(Work::Barrier(done)),
+            #[cfg(feature = "testkit")]
+            Item::Panic => Some(Work::Panic),
             Item::Append(append) => Some(Work::Appends(vec![append])),
         }
     }

@@ -12,6 +12,7 @@ use crate::connection::Params;
 use crate::facts::{Chunk, Facts};
 use crate::handle::PgLog;
 use crate::sql::Query;
+use crate::vitals::count;
 
 /// Bytes that are asked of the database at once, beyond the first entry.
 const FETCH_BYTES_MAX: u64 = 1 << 20;
@@ -88,6 +89,7 @@ impl PgLog {
         upto: Offset,
         limit: ReadLimit,
     ) -> Result<BatchBytes, ReadError> {
+        self.shared.vitals().check_lease()?;
         let mut reading = None;
         for _ in 0..RESTARTS_MAX {
             let Some(parts) = self.parts(from, upto)? else { return Ok(BatchBytes::empty()) };
@@ -164,10 +166,16 @@ impl PgLog {
         from: Offset,
         budget: u64,
     ) -> Result<Vec<Entry>, StorageError> {
-        let known = self.shared.tail.get(self.log_id, chunk, from);
-        if let Some(entry) = known.or_else(|| self.shared.past.get(self.log_id, chunk, from)) {
+        let counts = &self.shared.vitals().counts;
+        if let Some(entry) = self.shared.tail.get(self.cache_id, chunk, from) {
+            count(&counts.reads_of_tail);
             return Ok(vec![entry]);
         }
+        if let Some(entry) = self.shared.past.get(self.cache_id, chunk, from) {
+            count(&counts.reads_of_past);
+            return Ok(vec![entry]);
+        }
+        count(&counts.reads_of_rows);
         let budget = budget.cast_signed();
         let values: Params<'_> = &[&self.log_id, &chunk, &from.get(), &budget];
         let rows = self.shared.query("read entries", Query::Read, values).await?;
@@ -178,13 +186,14 @@ impl PgLog {
             let data = Bytes::copy_from_slice(row.get::<_, &[u8]>(4));
             let entry = Entry { from: from.min(base), next: Offset::new(row.get(1)), data };
             from = entry.next;
-            self.shared.past.insert(self.log_id, chunk, entry.clone());
+            self.shared.past.insert(self.cache_id, chunk, entry.clone());
             entries.push(entry);
         }
         Ok(entries)
     }
 
     pub(crate) async fn find(&self, at: Timestamp) -> Result<Option<BatchInfo>, ReadError> {
+        self.shared.vitals().check_lease()?;
         let (candidates, log_start, durable_end) = {
             let state = self.log.state.lock();
             self.check(&state)?;

@@ -25,6 +25,8 @@ pub(crate) struct LogRow {
     pub(crate) compacted: Compacted,
     pub(crate) removing: Option<ByteCount>,
     pub(crate) quarantined: Option<Timestamp>,
+    /// Where it ended before a failover that lost some of it.
+    pub(crate) lost: Option<Offset>,
 }
 
 impl LogRow {
@@ -61,6 +63,7 @@ impl LogRow {
                 .get::<_, bool>(18)
                 .then_some(ByteCount::new(remaining.max(0).cast_unsigned())),
             quarantined: row.get::<_, Option<i64>>(20).map(Timestamp::from_millis),
+            lost: row.get::<_, Option<i64>>(21).map(Offset::new),
         })
     }
 }

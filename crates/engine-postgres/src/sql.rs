@@ -4,10 +4,14 @@
 //! changes nothing when the log's row has others.
 
 mod removal;
+mod rows;
+mod server;
 
 use removal::{
     MARK_REMOVING, REMOVE_CHUNKS, REMOVE_ENTRIES, REMOVE_LOG, SWEEP_CHUNK, SWEEP_ENTRIES,
 };
+use rows::{COMMIT_ROWS, FIRST_ROWS, REMOVE_WRITERS, ROWS_AFTER, SETTLE_WRITER};
+use server::{MARK_LOST, MOVE_PLACE, NOTE_PLACE, UPKEEP};
 
 /// A statement that a connection prepares when it is first needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +94,16 @@ pub(crate) enum Query {
     CommitRows,
     /// Finds out the last commit of a writer, and that none that is under way still comes.
     SettleWriter,
+    /// Nothing but an answer.
+    Pulse,
+    /// What keeps dead rows from being removed, and how many there are.
+    Upkeep,
+    /// Marks a log that ends below what was acknowledged.
+    MarkLost,
+    /// Notes which server the database is on, where that was not noted before.
+    NotePlace,
+    /// Notes that it is another one, or another history: every log counts as not closed.
+    MovePlace,
     /// Forgets writers, and those of runs that ended without closing.
     RemoveWriters,
 }
@@ -138,6 +152,11 @@ impl Query {
             Self::RowsAfter => ROWS_AFTER,
             Self::CommitRows => COMMIT_ROWS,
             Self::SettleWriter => SETTLE_WRITER,
+            Self::Pulse => "SELECT 1",
+            Self::Upkeep => UPKEEP,
+            Self::MarkLost => MARK_LOST,
+            Self::NotePlace => NOTE_PLACE,
+            Self::MovePlace => MOVE_PLACE,
             Self::RemoveWriters => REMOVE_WRITERS,
         }
     }
@@ -315,21 +334,24 @@ SET epoch = greatest(excluded.epoch, logs.epoch
     found_unclean = logs.is_open AND NOT ($5 AND logs.opener = $4),
     session = logs.session + 1, opener = $4, is_open = true
 WHERE logs.session = $6 AND NOT logs.is_removing AND logs.quarantined_since IS NULL
+    AND logs.lost_end IS NULL
 RETURNING log_id, topic_id, partition, epoch, session, is_open, found_unclean, log_start,
     end_offset, active_number, active_base, active_bytes, active_max_timestamp, active_first_at,
     active_last_at, last_number, clean_end, delete_horizon, is_removing, remaining,
-    quarantined_since";
+    quarantined_since, lost_end";
 
 const LOG: &str = "
 SELECT log_id, topic_id, partition, epoch, session, is_open, found_unclean, log_start, end_offset,
     active_number, active_base, active_bytes, active_max_timestamp, active_first_at, active_last_at,
-    last_number, clean_end, delete_horizon, is_removing, remaining, quarantined_since
+    last_number, clean_end, delete_horizon, is_removing, remaining, quarantined_since,
+    lost_end
 FROM logs WHERE topic_id = $1 AND partition = $2";
 
 const LOGS_FROM: &str = "
 SELECT log_id, topic_id, partition, epoch, session, is_open, found_unclean, log_start, end_offset,
     active_number, active_base, active_bytes, active_max_timestamp, active_first_at, active_last_at,
-    last_number, clean_end, delete_horizon, is_removing, remaining, quarantined_since
+    last_number, clean_end, delete_horizon, is_removing, remaining, quarantined_since,
+    lost_end
 FROM logs WHERE log_id > $1 ORDER BY log_id LIMIT $2";
 
 const CHUNKS_OF: &str = "
@@ -415,43 +437,3 @@ FROM logs l WHERE l.quarantined_since IS NOT NULL ORDER BY l.topic_id, l.partiti
 const CLOSE: &str = "
 UPDATE logs SET is_open = false
 WHERE opener = $1 AND is_open AND NOT log_id = ANY($2::int8[])";
-
-const FIRST_ROWS: &str = "SELECT key, value FROM meta_rows WHERE tab = $1 ORDER BY key LIMIT $2";
-
-const ROWS_AFTER: &str = "
-SELECT key, value FROM meta_rows WHERE tab = $1 AND key > $3 ORDER BY key LIMIT $2";
-
-/// In a serializable transaction. A value that is expected and not there is NULL.
-const COMMIT_ROWS: &str = "
-WITH writer AS (
-    SELECT writer FROM writers WHERE writer = $1 AND session = $2
-), failed AS (
-    SELECT min(e.ordinal) AS first
-    FROM unnest($4::int2[], $5::bytea[], $6::bytea[]) WITH ORDINALITY
-        AS e(tab, key, value, ordinal)
-    LEFT JOIN meta_rows r ON r.tab = e.tab AND r.key = e.key
-    WHERE r.value IS DISTINCT FROM e.value
-), going AS (
-    SELECT writer FROM writer, failed WHERE failed.first IS NULL
-), noted AS (
-    UPDATE writers w SET number = $3::int8, touched = now()
-    FROM going WHERE w.writer = going.writer
-), put AS (
-    INSERT INTO meta_rows (tab, key, value)
-    SELECT p.tab, p.key, p.value
-    FROM unnest($7::int2[], $8::bytea[], $9::bytea[]) AS p(tab, key, value), going
-    ON CONFLICT (tab, key) DO UPDATE SET value = excluded.value
-), gone AS (
-    DELETE FROM meta_rows r
-    USING unnest($10::int2[], $11::bytea[]) AS d(tab, key), going
-    WHERE r.tab = d.tab AND r.key = d.key
-)
-SELECT (SELECT count(*) FROM writer), (SELECT first FROM failed)";
-
-const SETTLE_WRITER: &str = "
-INSERT INTO writers (writer, session, number) VALUES ($1, 1, 0)
-ON CONFLICT (writer) DO UPDATE SET session = writers.session + 1, touched = now()
-RETURNING session, number";
-
-const REMOVE_WRITERS: &str = "
-DELETE FROM writers WHERE writer = ANY($1::int8[]) OR touched < now() - interval '1 day'";

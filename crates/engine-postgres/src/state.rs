@@ -32,6 +32,8 @@ pub(crate) struct Log {
 pub(crate) struct State {
     /// The log's key in the tables; 0 until it is known.
     pub(crate) log_id: i64,
+    /// Under which the caches know the log: another one in each history of the database.
+    pub(crate) cache_id: i64,
     pub(crate) bounds: LogBounds,
     /// Oldest first.
     pub(crate) chunks: Vec<Chunk>,
@@ -47,6 +49,8 @@ pub(crate) struct State {
     /// The last entry that a removal took away.
     pub(crate) removed_to: Key,
     pub(crate) quarantined: Option<Timestamp>,
+    /// Where it ended before a failover that lost some of it.
+    pub(crate) lost: Option<Offset>,
     /// Counts the openings in this run; a handle is of one of them.
     pub(crate) opening: u64,
     pub(crate) opener: Option<Opener>,
@@ -96,7 +100,8 @@ impl Log {
 
     pub(crate) fn stored(&self) -> Option<Stored> {
         let state = self.state.lock();
-        let is_there = state.log_id != 0 && state.withdrawn(self.id).is_none();
+        let is_there =
+            state.log_id != 0 && state.withdrawn(self.id).is_none() && state.lost.is_none();
         is_there.then(|| Stored {
             bounds: state.bounds,
             chunks: state.infos(),
@@ -165,6 +170,7 @@ impl State {
     fn unknown() -> Self {
         Self {
             log_id: 0,
+            cache_id: 0,
             bounds: LogBounds::EMPTY,
             chunks: Vec::new(),
             compacted: Compacted::default(),
@@ -175,6 +181,7 @@ impl State {
             removing: None,
             removed_to: Key::default(),
             quarantined: None,
+            lost: None,
             opening: 0,
             opener: None,
             fate: None,
@@ -206,6 +213,7 @@ impl State {
         self.is_open = row.is_open;
         self.removing = row.removing;
         self.quarantined = row.quarantined;
+        self.lost = row.lost;
     }
 
     pub(crate) fn infos(&self) -> Vec<ChunkInfo> {

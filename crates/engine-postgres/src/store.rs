@@ -1,13 +1,14 @@
 //! Listing and closing; what is set aside, lost or wrong.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use strandline_model::{ByteCount, LeaderEpoch, Offset, PartitionId, Timestamp};
 use strandline_records::batches;
 use strandline_storage::{
-    BoxFuture, ErrorKind, Finding, LogStore, LossCertainty, Lost, OpenLog, Opened, Quarantined,
-    Removal, Space, StorageError, Stored,
+    BoxFuture, ErrorKind, Figure, Finding, LogStore, LossCertainty, Lost, OpenLog, Opened,
+    Quarantined, Removal, Space, StorageError, Stored, Trouble,
 };
 
 use crate::PostgresEngine;
@@ -15,6 +16,7 @@ use crate::connection::Params;
 use crate::engine::Shared;
 use crate::facts::Facts;
 use crate::lane::digest;
+use crate::open::lost_records;
 use crate::read::offsets;
 use crate::row::partition_of;
 use crate::sql::Query;
@@ -87,11 +89,15 @@ impl LogStore for PostgresEngine {
         Box::pin(async move {
             self.shared.check_open()?;
             let lost = self.shared.without_end().await?;
-            let lost = lost.into_iter().map(|(id, numbers)| {
-                let what = format!("chunks have no last entry. chunks=`{}`", numbers.join(", "));
-                Lost { id, what, certainty: LossCertainty::Gone }
-            });
-            Ok(lost.collect())
+            let mut all: BTreeMap<PartitionId, String> = lost
+                .into_iter()
+                .map(|(id, numbers)| {
+                    (id, format!("chunks have no last entry. chunks=`{}`", numbers.join(", ")))
+                })
+                .collect();
+            all.extend(self.shared.lost_in_failovers().await?);
+            let gone = |(id, what)| Lost { id, what, certainty: LossCertainty::Gone };
+            Ok(all.into_iter().map(gone).collect())
         })
     }
 
@@ -105,7 +111,7 @@ impl LogStore for PostgresEngine {
     }
 
     fn space(&self) -> Space {
-        let used = self.shared.all_known().iter().map(|log| log.state.lock().bytes()).sum();
+        let used = self.shared.logs.all().iter().map(|log| log.state.lock().bytes()).sum();
         Space {
             used: ByteCount::new(used),
             dropped: ByteCount::new(self.shared.sweeps.bytes()),
@@ -113,6 +119,14 @@ impl LogStore for PostgresEngine {
             free: None,
             reserve: ByteCount::ZERO,
         }
+    }
+
+    fn trouble(&self) -> Option<Trouble> {
+        self.shared.vitals().trouble()
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        self.shared.figures()
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), StorageError>> {
@@ -132,7 +146,7 @@ impl Shared {
             let state = log.state.lock();
             state.is_broken.then_some(state.log_id)
         };
-        let broken: Vec<i64> = self.all_known().iter().filter_map(is_broken).collect();
+        let broken: Vec<i64> = self.logs.all().iter().filter_map(is_broken).collect();
         self.query("mark the stop", Query::Close, &[&self.run, &broken]).await?;
         let writers = self.rows.writer_ids();
         self.query("mark the stop", Query::RemoveWriters, &[&writers]).await?;
@@ -141,6 +155,21 @@ impl Shared {
         self.background.close().await;
         self.pool.close().await;
         Ok(())
+    }
+
+    /// Logs that ended further on before a failover, as their rows say now.
+    async fn lost_in_failovers(&self) -> Result<Vec<(PartitionId, String)>, StorageError> {
+        let mut lost = Vec::new();
+        for log in self.logs.all() {
+            if log.state.lock().lost.is_none() {
+                continue;
+            }
+            let row = self.look_up(log.id).await?;
+            let mark = row.as_ref().and_then(|row| Some((row.end_offset, row.lost?)));
+            log.state.lock().lost = mark.map(|(_, end)| end);
+            lost.extend(mark.map(|(left, end)| (log.id, lost_records(log.id, left, end))));
+        }
+        Ok(lost)
     }
 
     async fn verify(&self, id: PartitionId) -> Result<Vec<Finding>, StorageError> {

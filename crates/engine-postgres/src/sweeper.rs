@@ -19,6 +19,8 @@ const FAILURES_TOLD: usize = 10;
 #[derive(Debug, Default)]
 pub(crate) struct Sweeps {
     coming: Mutex<VecDeque<Sweep>>,
+    /// What is being removed.
+    under_way: Mutex<Option<Sweep>>,
     arrived: Notify,
     bytes: AtomicU64,
 }
@@ -58,9 +60,16 @@ impl Sweeps {
         self.arrived.notify_one();
     }
 
+    /// Chunks that are still there.
+    pub(crate) fn count(&self) -> u64 {
+        self.coming.lock().len() as u64 + u64::from(self.under_way.lock().is_some())
+    }
+
     async fn next(&self) -> Sweep {
         loop {
-            if let Some(sweep) = self.coming.lock().pop_front() {
+            let next = self.coming.lock().pop_front();
+            if let Some(sweep) = next {
+                *self.under_way.lock() = Some(sweep);
                 return sweep;
             }
             self.arrived.notified().await;
@@ -71,9 +80,14 @@ impl Sweeps {
 /// Sweeps until it is stopped.
 pub(crate) async fn run(sweeps: Arc<Sweeps>, pool: Arc<Pool>, background: Arc<Background>) {
     let mut failures = 0;
+    // The sweeper before this one did not come to its end.
+    let left = sweeps.under_way.lock().take();
+    sweeps.coming.lock().extend(left);
     loop {
         let sweep = sweeps.next().await;
-        match sweep.carry_out(&sweeps, &pool, &background).await {
+        let outcome = sweep.carry_out(&sweeps, &pool, &background).await;
+        *sweeps.under_way.lock() = None;
+        match outcome {
             Ok(()) => {
                 failures = 0;
                 sweeps.bytes.fetch_sub(sweep.bytes, Ordering::Relaxed);

@@ -14,6 +14,7 @@
 //! See docs/adr/0002-storage-traits.md.
 
 mod error;
+mod health;
 mod log;
 mod memory;
 mod meta;
@@ -23,6 +24,7 @@ pub mod testkit;
 mod ticket;
 
 pub use error::{AppendError, CommitError, ErrorKind, ReadError, StorageError, is_lost};
+pub use health::{Figure, FigureValue, TIMES_BOUNDS, Times, Trouble};
 pub use log::{
     BatchInfo, ChunkId, ChunkInfo, ChunkRewrite, ChunkState, CommitLog, Compacted, Durability,
     Finding, Found, LogBounds, LogListener, LogSettings, LogStore, LossCertainty, Lost, OpenLog,

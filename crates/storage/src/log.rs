@@ -8,7 +8,9 @@ use bytes::Bytes;
 use strandline_model::{ByteCount, LeaderEpoch, Offset, PartitionId, Timestamp};
 use strandline_records::SealedBatches;
 
-use crate::{AppendError, BatchBytes, BoxFuture, ReadError, ReadLimit, StorageError, Ticket};
+use crate::{
+    AppendError, BatchBytes, BoxFuture, Figure, ReadError, ReadLimit, StorageError, Ticket, Trouble,
+};
 
 /// The factory of commit logs, one per partition. Knows ids, offsets and sealed batches.
 pub trait LogStore: Debug + Send + Sync {
@@ -78,6 +80,15 @@ pub trait LogStore: Debug + Send + Sync {
 
     /// How much is stored and how much more may be.
     fn space(&self) -> Space;
+
+    /// What keeps the engine from its work, as far as it knows without asking anybody; `None` while it
+    /// knows of nothing. It ends by itself: whoever is refused meanwhile with
+    /// [`Unavailable`](crate::ErrorKind::Unavailable) may try again.
+    fn trouble(&self) -> Option<Trouble>;
+
+    /// What the engine counts and measures beside [`space`](Self::space). Cheap; always the same names,
+    /// in the same order.
+    fn figures(&self) -> Vec<Figure>;
 
     /// Makes everything durable and marks the stop as clean. Later calls answer `Closed`.
     fn close(&self) -> BoxFuture<'_, Result<(), StorageError>>;

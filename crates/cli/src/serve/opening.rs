@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use strandline_engine_file::{OpenProgress, OpenWork};
+use tokio::sync::watch;
 
 use super::plan::Storage;
 use super::tell::tell;
@@ -20,6 +21,8 @@ pub(crate) struct Opening {
     begun: Instant,
     /// `None`: there is no folder.
     folder: Option<Arc<OpenProgress>>,
+    /// What the start waits for, and why.
+    waiting: watch::Sender<Option<String>>,
 }
 
 impl Opening {
@@ -29,7 +32,7 @@ impl Opening {
             Storage::Folder(_) => Some(Arc::default()),
             Storage::Memory | Storage::Database(_) => None,
         };
-        Self { begun: Instant::now(), folder }
+        Self { begun: Instant::now(), folder, waiting: watch::Sender::new(None) }
     }
 
     /// Where whoever opens the folder says how far it is.
@@ -37,12 +40,19 @@ impl Opening {
         self.folder.clone().unwrap_or_default()
     }
 
+    /// The start waits for something, or for nothing any more.
+    pub(super) fn wait_for(&self, what: Option<String>) {
+        self.waiting.send_replace(what);
+    }
+
     /// What is done now, and since when the start is under way.
     pub(crate) fn told(&self) -> String {
         let step = self.folder.as_ref().map(|folder| folder.now());
-        let work = match step.filter(|step| step.work != OpenWork::Done) {
-            Some(step) => step.to_string(),
-            None => "reading topics and groups".to_owned(),
+        let waiting = self.waiting.borrow().clone();
+        let work = match (waiting, step.filter(|step| step.work != OpenWork::Done)) {
+            (Some(waiting), _) => waiting,
+            (None, Some(step)) => step.to_string(),
+            (None, None) => "reading topics and groups".to_owned(),
         };
         format!("{work}; since {} s", self.begun.elapsed().as_secs())
     }

@@ -1,12 +1,13 @@
 //! Opens the PostgreSQL engine, and waits for a server that is not there yet.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use strandline_engine_postgres::{OpenError, Password, PostgresConfig, PostgresEngine};
 use strandline_model::config::PostgresPlace;
 use strandline_storage::ErrorKind;
 
+use super::opening::Opening;
 use super::run::chain;
 use super::tell::{tell, warn};
 use crate::failure::{Exit, Failure};
@@ -14,29 +15,33 @@ use crate::failure::{Exit, Failure};
 /// Between two tries to reach the server.
 const TRY_EVERY: Duration = Duration::from_millis(500);
 
-/// How often a start that waits says so.
-const TOLD_EVERY: Duration = Duration::from_secs(5);
-
 /// Opens the engine. Waits for as long as nobody answers: a server may start after its brokers. What
-/// waiting does not mend is an error at once.
-pub(super) async fn open(place: &PostgresPlace) -> Result<Arc<PostgresEngine>, Failure> {
+/// waiting does not mend is an error at once. `opening` says meanwhile what is waited for.
+pub(super) async fn open(
+    place: &PostgresPlace,
+    opening: &Opening,
+) -> Result<Arc<PostgresEngine>, Failure> {
     let config = config(place);
-    let mut told: Option<Instant> = None;
+    let mut is_told = false;
     loop {
         let error = match PostgresEngine::open(config.clone()).await {
             Ok(started) => {
                 for advice in started.advice {
                     warn(&format!("PostgreSQL: {}", advice.message));
                 }
+                opening.wait_for(None);
                 return Ok(Arc::new(started.engine));
             }
             Err(error) if passes(&error) => error,
             Err(error) => return Err(cannot_open(&error)),
         };
-        if told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
-            tell(&format!("waiting for PostgreSQL: {}", chain(&error)));
-            told = Some(Instant::now());
+        let waiting = format!("waiting for PostgreSQL: {}", chain(&error));
+        // From then on the start itself tells every few seconds what it waits for.
+        if !is_told {
+            is_told = true;
+            tell(&waiting);
         }
+        opening.wait_for(Some(waiting));
         tokio::time::sleep(TRY_EVERY).await;
     }
 }
@@ -46,7 +51,9 @@ pub(crate) fn config(place: &PostgresPlace) -> PostgresConfig {
     let password = place.password.as_deref().map(Password::new);
     let password = password.or_else(|| place.password_file.as_deref().map(Password::from_file));
     let PostgresPlace { host, port, user, database, schema, tls, .. } = place.clone();
-    PostgresConfig { host, port, user, password, tls, database, schema, ..PostgresConfig::new() }
+    let read_lease = Duration::from_millis(place.read_lease_ms);
+    let bounds = PostgresConfig { read_lease, ..PostgresConfig::new() };
+    PostgresConfig { host, port, user, password, tls, database, schema, ..bounds }
 }
 
 /// Whether the same may work a moment later.
@@ -84,6 +91,7 @@ mod tests {
     use strandline_model::config::PostgresTls;
 
     use super::*;
+    use crate::serve::plan::Storage;
 
     fn place() -> PostgresPlace {
         PostgresPlace {
@@ -95,16 +103,17 @@ mod tests {
             password: None,
             password_file: None,
             tls: PostgresTls::disabled(),
+            read_lease_ms: 10_000,
         }
     }
 
     #[tokio::test]
     async fn what_waiting_does_not_mend_ends_the_start() {
         let wrong = PostgresPlace { schema: "No Name".to_owned(), ..place() };
-        let failure = open(&wrong).await.expect_err("no name");
+        let failure = open(&wrong, &Opening::begin(&Storage::Memory)).await.expect_err("no name");
         assert_eq!(failure.code, "postgres_config", "{failure}");
         let wrong = PostgresPlace { password_file: Some("nowhere".to_owned()), ..place() };
-        let failure = open(&wrong).await.expect_err("no file");
+        let failure = open(&wrong, &Opening::begin(&Storage::Memory)).await.expect_err("no file");
         assert_eq!(failure.code, "postgres_password_file", "{failure}");
         assert!(failure.message.contains("nowhere"), "{failure}");
     }

@@ -9,11 +9,12 @@ use strandline_broker::{
 };
 use strandline_console::{
     ApiStats, Changing, Check, Client, CompactionStats, Deletion, DeletionChange, DeletionRefused,
-    DeletionStats, Durations, ErrorCount, FoundGroup, Group, LastRebalance, ListenerStats,
-    PartitionRetention, PartitionStats, Reconciliation, RemovedStats, Segment, Snapshot, Status,
-    StorageStats, TopicRetention, TopicStats,
+    DeletionStats, Durations, ErrorCount, FigureKind, FoundGroup, Group, LastRebalance,
+    ListenerStats, PartitionRetention, PartitionStats, Reconciliation, RemovedStats, Segment,
+    Snapshot, Status, StorageFigure, StorageStats, TopicRetention, TopicStats,
 };
 use strandline_model::{ByteCount, NodeId, Timestamp};
+use strandline_storage::{Figure, FigureValue, Trouble};
 
 use super::deletions;
 use super::opening::Opening;
@@ -113,6 +114,7 @@ impl Status for BrokerStatus {
             let ok = lacking.is_empty();
             let detail = if ok { "above its floor".to_owned() } else { lacking.join(", ") };
             checks.push(Check { name: "disk", ok, detail });
+            checks.push(reached(&broker.troubles()));
         }
         checks
     }
@@ -200,6 +202,17 @@ impl Status for BrokerStatus {
             }
         })
     }
+}
+
+/// Whether every engine does its work.
+fn reached(troubles: &[(String, Trouble)]) -> Check {
+    let each = troubles.iter().map(|(engine, trouble)| {
+        let (what, seconds) = (&trouble.what, trouble.lasting.as_secs());
+        format!("{engine}: {what}; for {seconds} s")
+    });
+    let ok = troubles.is_empty();
+    let detail = if ok { "works".to_owned() } else { each.collect::<Vec<_>>().join(", ") };
+    Check { name: "storage", ok, detail }
 }
 
 fn last_rebalance(why: Rebalance) -> LastRebalance {
@@ -374,10 +387,13 @@ fn topic_stats(topic: TopicStatus) -> TopicStats {
 
 fn storage(broker: &Broker) -> Vec<StorageStats> {
     let space = broker.space();
+    let mut figures = broker.figures();
     let known = |name: &str| strandline_model::config::StorageEngine::of_name(name);
     space
         .into_iter()
         .filter_map(|(name, space)| {
+            let figures = figures.iter_mut().find(|(engine, _)| *engine == name);
+            let figures = figures.map(|(_, figures)| std::mem::take(figures)).unwrap_or_default();
             Some(StorageStats {
                 engine: known(&name)?.name(),
                 used: space.used,
@@ -385,9 +401,22 @@ fn storage(broker: &Broker) -> Vec<StorageStats> {
                 free: space.free,
                 fsync: None,
                 errors: Vec::new(),
+                figures: figures.into_iter().map(figure).collect(),
             })
         })
         .collect()
+}
+
+fn figure(figure: Figure) -> StorageFigure {
+    let value = match figure.value {
+        FigureValue::Count(count) => FigureKind::Count(count),
+        FigureValue::Level(level) => FigureKind::Level(level),
+        FigureValue::Times(times) => FigureKind::Durations(Durations {
+            buckets: times.counts,
+            sum_seconds: times.sum.as_secs_f64(),
+        }),
+    };
+    StorageFigure { name: figure.name, help: figure.help, label: figure.label, value }
 }
 
 #[cfg(test)]
@@ -402,6 +431,18 @@ mod tests {
     fn the_broker_counts_in_the_buckets_that_are_published() {
         let published = BUCKET_BOUNDS_SECONDS.map(std::time::Duration::from_secs_f64);
         assert_eq!(BUCKET_BOUNDS_MICROS.map(std::time::Duration::from_micros), published);
+        assert_eq!(strandline_storage::TIMES_BOUNDS, published);
+    }
+
+    #[test]
+    fn an_engine_in_trouble_is_told_with_its_reason_and_since_when() {
+        assert!(reached(&[]).ok);
+        let what = "the database is not reached: connection refused".to_owned();
+        let trouble = Trouble { lasting: std::time::Duration::from_secs(7), what };
+        let check = reached(&[("postgres".to_owned(), trouble)]);
+        assert!(!check.ok);
+        let told = "postgres: the database is not reached: connection refused; for 7 s";
+        assert_eq!((check.name, check.detail.as_str()), ("storage", told));
     }
 
     #[test]

@@ -61,7 +61,7 @@ pub(crate) async fn open(plan: &Plan, opening: &Opening) -> Result<Opened, Failu
         reports.push(report);
     }
     if let Some(place) = &plan.config.postgres {
-        let postgres = postgres::open(place).await?;
+        let postgres = postgres::open(place, opening).await?;
         let logs: Arc<dyn LogStore> = Arc::<PostgresEngine>::clone(&postgres);
         // What others keep in the same database is none of a folder's business.
         let strangers = match store {

@@ -1,11 +1,14 @@
 //! The metrics under our own names.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use super::LABELLED_PARTITIONS_MAX;
 use super::family::Families;
 use crate::process::Process;
-use crate::{Check, PartitionStats, Reconciliation, RemovedStats, Snapshot, TopicStats};
+use crate::{
+    Check, FigureKind, PartitionStats, Reconciliation, RemovedStats, Snapshot, TopicStats,
+};
 
 /// Writes everything that begins with `strandline_`.
 pub(super) fn encode(to: &mut Families<'_>, now: &Snapshot, checks: &[Check]) -> fmt::Result {
@@ -190,7 +193,40 @@ fn encode_storage(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {
         let labels = |op| [("engine", store.engine), ("op", op)];
         store.errors.iter().map(move |&(op, count)| (labels(op), count))
     });
-    to.counters("strandline_storage_errors", "Failures of the storage engine", errors)
+    to.counters("strandline_storage_errors", "Failures of the storage engine", errors)?;
+    encode_figures(to, now)
+}
+
+/// What engines count and measure by themselves, each name once.
+fn encode_figures(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {
+    let all =
+        || now.storage.iter().flat_map(|store| store.figures.iter().map(|one| (store.engine, one)));
+    let mut written = BTreeSet::new();
+    for (_, first) in all().filter(|(_, figure)| written.insert(figure.name)) {
+        let (name, help) = (format!("strandline_storage_{}", first.name), first.help);
+        let of_name = || {
+            all().filter(|(_, figure)| figure.name == first.name).map(|(engine, figure)| {
+                let engine = std::iter::once(("engine", engine));
+                (engine.chain(figure.label).collect::<Vec<_>>(), figure.value)
+            })
+        };
+        let counts = of_name().filter_map(|(labels, value)| match value {
+            FigureKind::Count(count) => Some((labels, count)),
+            FigureKind::Level(_) | FigureKind::Durations(_) => None,
+        });
+        to.counters(&name, help, counts)?;
+        let levels = of_name().filter_map(|(labels, value)| match value {
+            FigureKind::Level(level) => Some((labels, level)),
+            FigureKind::Count(_) | FigureKind::Durations(_) => None,
+        });
+        to.gauges(&name, help, levels)?;
+        let durations = of_name().filter_map(|(labels, value)| match value {
+            FigureKind::Durations(durations) => Some((labels, durations)),
+            FigureKind::Count(_) | FigureKind::Level(_) => None,
+        });
+        to.histograms(&name, help, durations)?;
+    }
+    Ok(())
 }
 
 fn encode_reconciliation(to: &mut Families<'_>, now: &Snapshot) -> fmt::Result {

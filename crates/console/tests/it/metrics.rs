@@ -1,8 +1,8 @@
 //! Metrics: both formats, the names, and what too many partitions do.
 
 use strandline_console::{
-    ApiStats, Durations, ErrorCount, ListenerStats, PartitionStats, RemovedStats, Scope,
-    StorageStats, TopicStats,
+    ApiStats, Durations, ErrorCount, FigureKind, ListenerStats, PartitionStats, RemovedStats,
+    Scope, StorageFigure, StorageStats, TopicStats,
 };
 use strandline_model::{ByteCount, Offset, PartitionIndex};
 
@@ -63,9 +63,23 @@ async fn busy() -> Running {
             free: Some(ByteCount::gib(1)),
             fsync: Some(durations),
             errors: vec![("append", 1)],
+            figures: vec![
+                figure("lost", None, FigureKind::Count(3)),
+                figure("cache_bytes", Some(("cache", "tail")), FigureKind::Level(7.5)),
+                figure("commit_seconds", None, FigureKind::Durations(durations)),
+                figure("cache_bytes", Some(("cache", "past")), FigureKind::Level(1.0)),
+            ],
         }];
     }
     console
+}
+
+fn figure(
+    name: &'static str,
+    label: Option<(&'static str, &'static str)>,
+    value: FigureKind,
+) -> StorageFigure {
+    StorageFigure { name, help: "A figure of the engine's own", label, value }
 }
 
 impl Answer {
@@ -143,6 +157,21 @@ async fn every_scraper_reads_the_plain_format() {
     assert!(answer.body.contains("\nprocess_resident_memory_bytes "));
     assert!(answer.body.contains("\nprocess_cpu_seconds_total "));
     assert!(!answer.body.contains("# EOF") && !answer.body.contains("# UNIT"));
+    console.stop().await;
+}
+
+#[tokio::test]
+async fn what_an_engine_counts_stands_under_its_name_and_the_engines() {
+    let console = busy().await;
+    let answer = console.get("/metrics").await;
+    answer.assert_has(&[
+        r#"strandline_storage_lost_total{engine="file"} 3"#,
+        r#"strandline_storage_cache_bytes{engine="file",cache="tail"} 7.5"#,
+        r#"strandline_storage_cache_bytes{engine="file",cache="past"} 1.0"#,
+        r#"strandline_storage_commit_seconds_count{engine="file"} 7"#,
+    ]);
+    let families = answer.body.matches("# TYPE strandline_storage_cache_bytes ").count();
+    assert_eq!(families, 1, "{}", answer.body);
     console.stop().await;
 }
 

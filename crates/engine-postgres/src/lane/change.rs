@@ -49,6 +49,7 @@ impl Lane {
             match answer {
                 Ok(true) => {
                     self.troubled_since = None;
+                    self.vitals().wrote();
                     return Ok(());
                 }
                 // Another session need not mean another owner: a settlement may have come late.
@@ -59,7 +60,10 @@ impl Lane {
                     tracing::debug!(%reason, "outcome of a change is unknown");
                     self.renew_session(pending, &owner).await?;
                 }
-                Err(failure) => return Err(failure.into_storage("change a log in PostgreSQL")),
+                Err(failure) => {
+                    self.vitals().refused(&failure);
+                    return Err(failure.into_storage("change a log in PostgreSQL"));
+                }
             }
             tokio::time::sleep(pause(tries)).await;
         }

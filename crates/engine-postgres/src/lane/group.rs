@@ -23,6 +23,7 @@ const ENTRY_BYTES_MAX: usize = 1 << 20;
 pub(super) struct Run {
     pub(super) log: Arc<Log>,
     pub(super) log_id: i64,
+    pub(super) cache_id: i64,
     pub(super) opening: u64,
     pub(super) epoch: LeaderEpoch,
     pub(super) at: Offset,
@@ -71,11 +72,16 @@ pub(super) fn runs_of(group: Vec<PendingAppend>) -> Vec<Run> {
 impl Run {
     fn of(log_id: i64, appends: Vec<PendingAppend>) -> Option<Self> {
         let (first, last) = (appends.first()?, appends.last()?);
+        let (epoch, cache_id) = {
+            let state = first.log.state.lock();
+            (state.epoch, state.cache_id)
+        };
         let mut run = Self {
             log: Arc::clone(&first.log),
             log_id,
+            cache_id,
             opening: first.opening,
-            epoch: first.log.state.lock().epoch,
+            epoch,
             at: first.batches.base_offset(),
             next: last.batches.next_offset(),
             active: last.placement.active,

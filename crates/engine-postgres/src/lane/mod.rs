@@ -26,6 +26,7 @@ use crate::error::Failure;
 use crate::queue::{PendingAppend, Queue, Work};
 use crate::sql::Query;
 use crate::sweeper::Sweeps;
+use crate::vitals::{Vitals, count};
 pub(crate) use gather::Gather;
 pub(crate) use group::digest;
 use group::{Run, append, runs_of};
@@ -76,6 +77,8 @@ impl Lane {
                 Work::Change(pending) => self.change(pending).await,
                 // Whoever waited may have gone.
                 Work::Barrier(done) => drop(done.send(())),
+                #[cfg(feature = "testkit")]
+                Work::Panic => panic!("a test makes the lane panic"),
             }
         }
     }
@@ -95,6 +98,7 @@ impl Lane {
     async fn commit(&mut self, group: Vec<PendingAppend>) {
         let mut runs = runs_of(group);
         let (mut conflicts, mut refusals) = (0, 0);
+        let begun = Instant::now();
         while !runs.is_empty() {
             let answer = match self.connection().await {
                 Ok(connection) => append(connection, &runs).await,
@@ -103,6 +107,8 @@ impl Lane {
             match answer {
                 Ok(moved) => {
                     self.troubled_since = None;
+                    self.vitals().wrote();
+                    self.vitals().counts.commits.lock().add(begun.elapsed());
                     for run in runs.extract_if(.., |run| moved.contains(&run.log_id)) {
                         self.publish(run);
                     }
@@ -119,6 +125,7 @@ impl Lane {
                 }
                 Err(failure) if failure.is_conflict() && conflicts < CONFLICTS_MAX => {
                     conflicts += 1;
+                    count(&self.vitals().counts.statements_retried);
                     tokio::time::sleep(pause(conflicts)).await;
                 }
                 Err(Failure::Lost(reason)) => {
@@ -126,6 +133,7 @@ impl Lane {
                     self.settle(&mut runs).await;
                 }
                 Err(failure) => {
+                    self.vitals().refused(&failure);
                     let error = failure.into_storage("append to PostgreSQL");
                     runs.drain(..).for_each(|run| end(run, &error));
                 }
@@ -137,10 +145,14 @@ impl Lane {
     fn publish(&self, run: Run) {
         for entry in &run.entries {
             let kept = Entry { from: entry.base, next: entry.next, data: entry.data.clone() };
-            self.tail.insert(run.log_id, entry.chunk, kept);
+            self.tail.insert(run.cache_id, entry.chunk, kept);
         }
         run.log.publish(run.opening, run.next);
         run.settle(&Ok(()));
+    }
+
+    fn vitals(&self) -> &Vitals {
+        self.connector.vitals()
     }
 
     /// Whether trying on is of use; notes that something failed.

@@ -13,6 +13,7 @@ use super::{Lane, end, other_owner};
 use crate::connection::pause;
 use crate::error::Failure;
 use crate::sql::Query;
+use crate::vitals::count;
 
 /// What became of one run.
 enum Outcome {
@@ -57,8 +58,14 @@ impl Lane {
         let mut left = Vec::new();
         for (run, outcome) in runs.drain(..).zip(outcomes) {
             match outcome {
-                Outcome::Written => self.publish(run),
-                Outcome::NotWritten => left.push(run),
+                Outcome::Written => {
+                    count(&self.vitals().counts.outcomes_done);
+                    self.publish(run);
+                }
+                Outcome::NotWritten => {
+                    count(&self.vitals().counts.outcomes_not_done);
+                    left.push(run);
+                }
                 Outcome::Fenced => {
                     let error = other_owner(&run);
                     end(run, &error);

@@ -26,6 +26,8 @@ CREATE TABLE logs (
     is_removing boolean NOT NULL DEFAULT false,
     remaining bigint NOT NULL DEFAULT 0,
     quarantined_since bigint,
+    -- Where a failover found that what was acknowledged ended, though the log ends before: nobody opens it.
+    lost_end bigint,
     UNIQUE (topic_id, partition),
     CHECK (partition >= 0 AND epoch >= 0 AND 0 <= log_start AND log_start <= end_offset),
     CHECK (active_base >= 0 AND active_bytes >= 0 AND clean_end >= 0)
@@ -92,3 +94,10 @@ CREATE TABLE writers (
     number bigint NOT NULL,
     touched timestamptz NOT NULL DEFAULT now()
 ) WITH (fillfactor = 50);
+
+-- Which server the tables are on, and in which of its histories: a promotion begins another.
+CREATE TABLE place (
+    is_only boolean PRIMARY KEY CHECK (is_only),
+    system_identifier bigint NOT NULL,
+    timeline text NOT NULL
+);

@@ -1,6 +1,7 @@
 //! The PostgreSQL engine against a server of its own.
 
 mod conformance;
+mod faults;
 mod outcome;
 mod proxy;
 mod removal;

@@ -195,7 +195,17 @@ impl Server {
 
     /// Stops the server as a power failure would, but for the disk, and starts it again.
     pub(crate) fn restart(&mut self) {
+        self.stop();
+        self.begin();
+    }
+
+    /// Stops the server, as above; its folder stays.
+    pub(crate) fn stop(&mut self) {
         self.end("keep");
+    }
+
+    /// Starts a server that was stopped.
+    pub(crate) fn begin(&mut self) {
         let (keeper, line) = Self::keep(&self.folder, self.port);
         (self.keeper, self.line) = (keeper, Some(line));
         self.wait_until_ready();

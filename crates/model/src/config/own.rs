@@ -74,6 +74,10 @@ pub(super) const BROKER_KEYS: &[ConfigKey] = &[
     string("postgres.ssl.key.file", UNSET)
         .not_empty()
         .doc("A PEM file of its private key, which is not encrypted."),
+    int("postgres.read.lease.ms", "10000").between(1000, 600_000).doc(
+        "For how long records are read from memory after the last sign of life from the database: \
+         somebody else may have changed them by then. The database is asked five times as often.",
+    ),
     long("log.retention.records", "-1")
         .at_least(-1)
         .cluster_wide()

@@ -27,6 +27,8 @@ pub struct PostgresPlace {
     pub password_file: Option<String>,
     /// `postgres.ssl.*`.
     pub tls: PostgresTls,
+    /// `postgres.read.lease.ms`.
+    pub read_lease_ms: u64,
 }
 
 impl PostgresPlace {
@@ -59,6 +61,7 @@ impl PostgresPlace {
             password,
             password_file,
             tls,
+            read_lease_ms: u64::from(read.count("postgres.read.lease.ms")),
         }))
     }
 }
@@ -75,6 +78,7 @@ impl fmt::Debug for PostgresPlace {
             .field("password", &self.password.as_ref().map(|_| "[hidden]"))
             .field("password_file", &self.password_file)
             .field("tls", &self.tls)
+            .field("read_lease_ms", &self.read_lease_ms)
             .finish()
     }
 }

@@ -10,8 +10,8 @@ use super::log::{Freed, Log, MemoryLog, Opener, State};
 use super::settle::Settlement;
 use super::{MemoryEngine, Shared};
 use crate::{
-    BoxFuture, ErrorKind, Finding, Found, LogStore, Lost, OpenLog, Opened, Quarantined, Removal,
-    Space, StorageError, Stored, Ticket,
+    BoxFuture, ErrorKind, Figure, Finding, Found, LogStore, Lost, OpenLog, Opened, Quarantined,
+    Removal, Space, StorageError, Stored, Ticket, Trouble,
 };
 
 impl LogStore for MemoryEngine {
@@ -129,6 +129,14 @@ impl LogStore for MemoryEngine {
 
     fn space(&self) -> Space {
         self.shared.budget.space()
+    }
+
+    fn trouble(&self) -> Option<Trouble> {
+        None
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        Vec::new()
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), StorageError>> {

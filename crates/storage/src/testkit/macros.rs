@@ -113,6 +113,7 @@ macro_rules! conformance_tests {
             what_is_stored_is_known_without_opening
             used_space_counts_what_is_stored
             a_healthy_log_has_no_findings
+            a_healthy_engine_is_in_no_trouble_and_counts
             a_closed_engine_says_so
         }
         #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use strandline_model::{ByteCount, Offset};
 
 use super::{Factory, Recorder, Stop, Subject, TestBatch, open_request, partition, settings};
-use crate::{AppendError, ErrorKind, LogSettings, Stored};
+use crate::{AppendError, ErrorKind, FigureValue, LogSettings, Stored};
 
 /// Every log that was appended to is listed, before and after a restart.
 pub async fn logs_with_bytes_are_listed(factory: &mut impl Factory) {
@@ -83,6 +83,36 @@ pub async fn a_healthy_log_has_no_findings(factory: &mut impl Factory) {
     drop(subject);
     let Some(engine) = engine.restarted(factory, Stop::Clean).await else { return };
     assert_eq!(engine.logs.verify(partition(0)).await.expect("verifies"), Vec::new());
+}
+
+/// Nothing keeps a healthy engine from its work; what it counts has good names, and never falls.
+pub async fn a_healthy_engine_is_in_no_trouble_and_counts(factory: &mut impl Factory) {
+    let engine = factory.make().await;
+    let before = engine.logs.figures();
+    let subject = Subject::open(&engine, 0).await;
+    subject.append_some(10).await;
+    subject.read_all(Offset::ZERO).await;
+    assert_eq!(engine.logs.trouble(), None);
+    let after = engine.logs.figures();
+    assert_eq!(before.len(), after.len(), "always the same figures");
+    let is_word = |text: &str| {
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+    };
+    let mut names = BTreeSet::new();
+    for (before, after) in before.iter().zip(&after) {
+        assert_eq!((before.name, before.label, before.help), (after.name, after.label, after.help));
+        assert!(is_word(after.name) && !after.name.ends_with("_total"), "{after:?}");
+        assert!(!after.help.is_empty() && !after.help.ends_with('.'), "{after:?}");
+        assert!(names.insert((after.name, after.label)), "twice: {after:?}");
+        match (before.value, after.value) {
+            (FigureValue::Count(before), FigureValue::Count(after)) => assert!(before <= after),
+            (FigureValue::Level(_), FigureValue::Level(level)) => assert!(level.is_finite()),
+            (FigureValue::Times(before), FigureValue::Times(after)) => {
+                assert!(before.sum <= after.sum);
+            }
+            other => panic!("another kind of value: {other:?}"),
+        }
+    }
 }
 
 /// Closing settles what was submitted; afterwards everything answers `Closed`.

@@ -9,9 +9,9 @@ use super::log::FaultyLog;
 use super::{CommitFault, Faults, RemoveFault, injected};
 use crate::testkit::Engine;
 use crate::{
-    BoxFuture, CommitError, ErrorKind, Finding, Key, LogListener, LogStore, Lost, MetaBatch,
-    MetaStore, OpenLog, Opened, Page, Quarantined, Removal, Space, StorageError, Stored, Table,
-    Value,
+    BoxFuture, CommitError, ErrorKind, Figure, Finding, Key, LogListener, LogStore, Lost,
+    MetaBatch, MetaStore, OpenLog, Opened, Page, Quarantined, Removal, Space, StorageError, Stored,
+    Table, Trouble, Value,
 };
 
 pub(super) fn wrap(engine: Engine, faults: &Faults) -> Engine {
@@ -117,6 +117,14 @@ impl LogStore for FaultyLogs {
 
     fn space(&self) -> Space {
         self.inner.space()
+    }
+
+    fn trouble(&self) -> Option<Trouble> {
+        self.inner.trouble()
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        self.inner.figures()
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), StorageError>> {
