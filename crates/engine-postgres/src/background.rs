@@ -25,10 +25,10 @@ use crate::sql::Query;
 pub(crate) const STEP_BYTES: i64 = 256 << 10;
 
 /// How many times as long as a step took nothing happens after it, when little is to be removed.
-const REST: f64 = 4.0;
+const REST: f64 = 8.0;
 
 /// With so many bytes to be removed there are no rests any more.
-const BACKLOG_MAX: u64 = 8 << 30;
+const BACKLOG_MAX: u64 = 4 << 30;
 
 /// The longest rest: a step that waited for something else owes no more.
 const REST_MAX: Duration = Duration::from_millis(250);
@@ -82,9 +82,9 @@ mod tests {
     fn rests_are_shorter_the_more_there_is_to_remove() {
         let millis = Duration::from_millis;
         for (took, backlog_gib, expected) in [
-            (millis(2), 0, millis(8)),
-            (millis(2), 2, millis(6)),
-            (millis(2), 8, Duration::ZERO),
+            (millis(2), 0, millis(16)),
+            (millis(2), 1, millis(12)),
+            (millis(2), 4, Duration::ZERO),
             (millis(2), 100, Duration::ZERO),
             (Duration::from_secs(30), 0, REST_MAX),
             (Duration::ZERO, 0, Duration::ZERO),

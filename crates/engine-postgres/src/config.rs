@@ -64,7 +64,7 @@ impl PostgresConfig {
             tls: PostgresTls::disabled(),
             database: "strandline".to_owned(),
             schema: "strandline".to_owned(),
-            lanes: 4,
+            lanes: 2,
             readers: 4,
             row_writers: 2,
             pending_appends_max: 4096,

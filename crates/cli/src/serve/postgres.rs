@@ -52,7 +52,8 @@ pub(crate) fn config(place: &PostgresPlace) -> PostgresConfig {
     let password = password.or_else(|| place.password_file.as_deref().map(Password::from_file));
     let PostgresPlace { host, port, user, database, schema, tls, .. } = place.clone();
     let read_lease = Duration::from_millis(place.read_lease_ms);
-    let bounds = PostgresConfig { read_lease, ..PostgresConfig::new() };
+    let lanes = usize::try_from(place.append_connections).unwrap_or(usize::MAX);
+    let bounds = PostgresConfig { lanes, read_lease, ..PostgresConfig::new() };
     PostgresConfig { host, port, user, password, tls, database, schema, ..bounds }
 }
 
@@ -103,6 +104,7 @@ mod tests {
             password: None,
             password_file: None,
             tls: PostgresTls::disabled(),
+            append_connections: 2,
             read_lease_ms: 10_000,
         }
     }

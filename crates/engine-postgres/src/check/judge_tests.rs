@@ -177,7 +177,7 @@ fn too_few_connections_are_told_with_whose_they_are() {
     let role = check(|facts| facts.role.connections_max = 5);
     assert_eq!(role.verdict, Verdict::Wrong);
     assert_eq!(role.remedy.as_deref(), Some("ALTER ROLE \"strandline\" CONNECTION LIMIT -1;"));
-    let database = check(|facts| facts.database.connections_max = 10);
+    let database = check(|facts| facts.database.connections_max = 9);
     assert_eq!(database.verdict, Verdict::Wrong);
     assert!(database.remedy.is_some_and(|remedy| remedy.starts_with("ALTER DATABASE")));
     let full = check(|facts| facts.database.connections_of_all = 90);

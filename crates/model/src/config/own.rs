@@ -74,6 +74,11 @@ pub(super) const BROKER_KEYS: &[ConfigKey] = &[
     string("postgres.ssl.key.file", UNSET)
         .not_empty()
         .doc("A PEM file of its private key, which is not encrypted."),
+    int("postgres.append.connections", "2").between(1, 64).doc(
+        "Connections that append, each for its share of the partitions. What waits for one is \
+         committed together: few make large commits that cost little, more of them use a server \
+         with many processors, or hide a network's way to it.",
+    ),
     int("postgres.read.lease.ms", "10000").between(1000, 600_000).doc(
         "For how long records are read from memory after the last sign of life from the database: \
          somebody else may have changed them by then. The database is asked five times as often.",

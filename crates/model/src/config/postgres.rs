@@ -27,6 +27,8 @@ pub struct PostgresPlace {
     pub password_file: Option<String>,
     /// `postgres.ssl.*`.
     pub tls: PostgresTls,
+    /// `postgres.append.connections`.
+    pub append_connections: u32,
     /// `postgres.read.lease.ms`.
     pub read_lease_ms: u64,
 }
@@ -61,6 +63,7 @@ impl PostgresPlace {
             password,
             password_file,
             tls,
+            append_connections: read.count("postgres.append.connections"),
             read_lease_ms: u64::from(read.count("postgres.read.lease.ms")),
         }))
     }
@@ -78,6 +81,7 @@ impl fmt::Debug for PostgresPlace {
             .field("password", &self.password.as_ref().map(|_| "[hidden]"))
             .field("password_file", &self.password_file)
             .field("tls", &self.tls)
+            .field("append_connections", &self.append_connections)
             .field("read_lease_ms", &self.read_lease_ms)
             .finish()
     }
