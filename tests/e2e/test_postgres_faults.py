@@ -109,7 +109,7 @@ class Load:
 
     def finish(self) -> None:
         self.account.finish()
-        found = consume(self.broker.bootstrap, self.topic, partitions=PARTITIONS, check_crcs=True)
+        found = consume(self.broker.bootstrap, self.topic, partitions=PARTITIONS, seconds=120, check_crcs=True)
         check(self.account, found, once=True)
         assert self.account.failed == 0
 
@@ -121,9 +121,14 @@ class Load:
         places = [(partition, offset) for partition, offset, _ in self.member.records]
         assert sorted(set(places)) == [(r.partition, r.offset) for r in sorted(found, key=lambda r: (r.partition, r.offset))]
         assert len(places) == len(set(places)), "the group was handed something twice"
-        self.member.consumer.commit(asynchronous=False)
         ends = {partition: bounds(self.broker.bootstrap, self.topic, partition)[1] for partition in range(PARTITIONS)}
-        assert committed(self.broker.bootstrap, GROUP, self.topic, PARTITIONS) == ends
+
+        def all_committed() -> bool:
+            self.read()
+            return committed(self.broker.bootstrap, GROUP, self.topic, PARTITIONS) == ends
+
+        # The member commits by itself every few seconds.
+        wait_until("the group has committed all that it read", all_committed, seconds=60)
         self.member.close()
 
 
@@ -146,7 +151,7 @@ def restart_immediate(server: Postgres) -> None:
 
 def terminate(server: Postgres) -> None:
     ended = server.sql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'strandline'")
-    assert int(ended) >= 4
+    assert int(ended) >= 2
 
 
 @pytest.mark.parametrize("disturb", [restart_fast, restart_immediate, terminate])
