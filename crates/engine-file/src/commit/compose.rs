@@ -107,8 +107,8 @@ impl Committer {
                 self.work.answers.push(Answer { done, result });
                 return;
             }
-            self.drop_segments(&log, log_start);
-            self.work.trims.push((log, log_start));
+            let ended = self.drop_segments(&log, log_start);
+            self.work.trims.push((log, log_start, ended));
         }
         for row in changes {
             self.change_row(row.table, &row.key, row.value.as_deref());
@@ -117,12 +117,13 @@ impl Committer {
     }
 
     /// Journals which segments a trim drops: their files may be gone when the journal is read.
-    fn drop_segments(&mut self, log: &LiveLog, log_start: Offset) {
-        let segments = log.segments.facts();
-        for facts in segments.iter().take_while(|facts| facts.next_offset <= log_start) {
-            let key = tables::segment_key(log.id, facts.base_offset);
+    fn drop_segments(&mut self, log: &LiveLog, log_start: Offset) -> Vec<Offset> {
+        let ended = log.segments.end_below(log_start);
+        for base_offset in &ended {
+            let key = tables::segment_key(log.id, *base_offset);
             self.change_row(tables::SEGMENTS, &key, None);
         }
+        ended
     }
 
     /// Journals that a segment takes the place of others. The old rows go first, even when the new one

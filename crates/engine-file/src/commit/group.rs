@@ -27,7 +27,8 @@ pub(super) struct Work {
     pub(super) failed_appends: Vec<(Completion, StorageError)>,
     /// The rows as the group leaves them; `None` where it deletes one.
     pub(super) pending_rows: BTreeMap<RowKey, Option<Bytes>>,
-    pub(super) trims: Vec<(Arc<LiveLog>, Offset)>,
+    /// With the base offsets of the segments that go.
+    pub(super) trims: Vec<(Arc<LiveLog>, Offset, Vec<Offset>)>,
     pub(super) rewrites: Vec<(Arc<LiveLog>, RewriteSlot)>,
     pub(super) answers: Vec<Answer>,
     /// Runs of appends of one log.

@@ -57,11 +57,11 @@ impl Committer {
             log.segments.swap(rewritten);
             self.shared.sweeper.sweep(&log.segments);
         }
-        for (log, log_start) in self.work.trims.drain(..) {
+        for (log, log_start, ended) in self.work.trims.drain(..) {
             log.raise_log_start(log_start);
             // Their rows went with the group.
-            log.commit.lock().changed.retain(|facts| facts.next_offset > log_start);
-            if log.segments.drop_below(log_start) > 0 {
+            log.commit.lock().changed.retain(|facts| !ended.contains(&facts.base_offset));
+            if log.segments.drop_ended(&ended) > 0 {
                 self.shared.sweeper.sweep(&log.segments);
             }
         }

@@ -40,31 +40,55 @@ impl SegmentLog {
         dropped.iter().map(|segment| segment.facts().bytes).sum()
     }
 
-    /// Drops the segments that lie wholly below `log_start`: no later read finds them. Says how many.
+    /// Ends the segments that lie wholly below `log_start`: nothing more is placed in them. Returns their
+    /// base offsets, oldest first.
+    ///
+    /// For whoever journals that they go, after which [`drop_ended`](Self::drop_ended) drops these and no
+    /// others: a start passes over every entry of a segment whose row it finds deleted, so that one in
+    /// which batches were placed, or still can be, must stay.
+    pub(crate) fn end_below(&self, log_start: Offset) -> Vec<Offset> {
+        let mut state = self.state.lock();
+        let mut ended = Vec::new();
+        for (index, segment) in state.segments.iter().enumerate() {
+            let facts = segment.facts();
+            if facts.bytes == 0 || facts.next_offset > log_start {
+                break;
+            }
+            let is_last = index + 1 == state.segments.len();
+            let begun_behind =
+                state.cursor.active.is_some_and(|active| active.base_offset == facts.next_offset);
+            if is_last && state.cursor.end > facts.next_offset && !begun_behind {
+                // Batches were placed that are not written yet, perhaps in it.
+                break;
+            }
+            ended.push(facts.base_offset);
+        }
+        if state.cursor.active.is_some_and(|active| ended.contains(&active.base_offset)) {
+            state.cursor.active = None;
+        }
+        ended
+    }
+
+    /// Drops what [`end_below`](Self::end_below) has ended: no later read finds it. Says how many.
     ///
     /// Their files go by [`remove_dropped`](Self::remove_dropped). The caller has made the new log
     /// start durable.
-    pub(crate) fn drop_below(&self, log_start: Offset) -> usize {
+    pub(crate) fn drop_ended(&self, ended: &[Offset]) -> usize {
         let mut state = self.state.lock();
         let mut count = 0;
-        while state.segments.front().is_some_and(|segment| {
-            segment.facts().bytes > 0 && segment.facts().next_offset <= log_start
-        }) {
-            let segment = state.segments.pop_front().expect("it was there a moment ago");
-            let is_active =
-                state.cursor.active.is_some_and(|active| active.base_offset == segment.base_offset);
-            if is_active && state.cursor.end > segment.facts().next_offset {
-                // Batches were placed in it that are not written yet.
-                state.segments.push_front(segment);
-                break;
-            }
-            if is_active {
-                state.cursor.active = None;
-            }
+        while let Some(segment) =
+            state.segments.pop_front_if(|segment| ended.contains(&segment.base_offset))
+        {
             state.dropped.push_back(segment);
             count += 1;
         }
         count
+    }
+
+    /// Both in one.
+    #[cfg(test)]
+    pub(crate) fn drop_below(&self, log_start: Offset) -> usize {
+        self.drop_ended(&self.end_below(log_start))
     }
 
     /// Removes up to `budget` bytes of dropped segments, oldest first; says what is left. Blocks.

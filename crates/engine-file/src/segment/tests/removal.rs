@@ -94,6 +94,23 @@ fn a_segment_with_placed_batches_is_not_dropped_before_they_are_written() {
     assert_eq!(read_all(&log, 2), bytes_of(&[next]));
 }
 
+/// A start passes over every entry of a segment that was journaled to go: what is placed after that must
+/// lie in another one.
+#[test]
+fn what_is_to_go_takes_no_more_batches_though_it_is_not_dropped_yet() {
+    let log = open_empty(&store_on(&TestDisk::new()));
+    append(&log, &singles(0, 2));
+    let ended = log.end_below(Offset::new(2));
+    assert_eq!(ended, [Offset::ZERO]);
+    let next = batch(2, 1, 30, 2);
+    let place = log.place(&next).unwrap();
+    assert_eq!(place.segment, Offset::new(2));
+    assert_eq!(log.end_below(Offset::new(2)), ended, "what comes is behind it");
+    assert_eq!(log.drop_ended(&ended), 1);
+    log.write(&[Append { place, batches: &next }]).unwrap();
+    assert_eq!(read_all(&log, 2), bytes_of(&[next]));
+}
+
 #[test]
 fn segments_dropped_before_a_crash_are_found_again() {
     let disk = TestDisk::new();
