@@ -121,3 +121,19 @@ def kafka_refusal() -> Callable[..., str]:
         return done.stdout + done.stderr
 
     return run
+
+
+@pytest.fixture
+def lossy(tmp_path: Path) -> Iterator[Callable[..., Strandline]]:
+    """Brokers that log errors, since they lose what they had."""
+    made: list[Strandline] = []
+
+    def make(**properties: object) -> Strandline:
+        settings = {key.replace("_", "."): str(value) for key, value in properties.items()}
+        made.append(Strandline(tmp_path / f"lossy-{len(made)}", settings))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+        admin.cache_clear()

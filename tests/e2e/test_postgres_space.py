@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from broker import Strandline
-from clients import QUIET, Record, admin, bounds, consume, create_topic, delete_topic, produce
+from clients import QUIET, Record, bounds, consume, create_topic, delete_topic, produce
 from command import strandline
 from confluent_kafka import KafkaError, Producer
 from deadline import wait_until
@@ -201,19 +201,3 @@ def test_a_partition_whose_rows_are_gone_is_never_empty(
     wait_until("it is served again", lambda: not refused())
     produce(broker.bootstrap, topic_name, [Record(b"v")])
     assert len(consume(broker.bootstrap, topic_name)) == 11
-
-
-@pytest.fixture
-def lossy(tmp_path) -> Iterator[Callable[..., Strandline]]:
-    """A broker that logs errors, since it loses what it had."""
-    made: list[Strandline] = []
-
-    def make(**properties: object) -> Strandline:
-        settings = {key.replace("_", "."): str(value) for key, value in properties.items()}
-        made.append(Strandline(tmp_path / f"lossy-{len(made)}", settings))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
-        admin.cache_clear()

@@ -3,7 +3,7 @@
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,22 +22,6 @@ Make = Callable[..., Strandline]
 
 STRANGER = "QkJCQkJCQkJCQkJCQkJCQg"
 SEGMENT = "00000000000000000000.log"
-
-
-@pytest.fixture
-def lossy(tmp_path: Path) -> Iterator[Callable[..., Strandline]]:
-    """Brokers that log errors, since they lose what they had."""
-    made: list[Strandline] = []
-
-    def make(**properties: object) -> Strandline:
-        settings = {key.replace("_", "."): str(value) for key, value in properties.items()}
-        made.append(Strandline(tmp_path / f"lossy-{len(made)}", settings))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
-        admin.cache_clear()
 
 
 def storage(broker: Strandline) -> dict:

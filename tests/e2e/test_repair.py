@@ -1,12 +1,12 @@
 """Damaged partitions that serve again: what is whole is read where it was, and what is lost is told."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from broker import Strandline
-from clients import Record, admin, bounds, consume, create_topic, produce, read
+from clients import Record, bounds, consume, create_topic, produce, read
 from command import strandline
 from confluent_kafka import TopicPartition
 from kafka import KafkaConsumer
@@ -16,21 +16,6 @@ from test_reconcile import content, topic_folder
 pytestmark = [pytest.mark.strandline, pytest.mark.files("`storage repair` works on a folder")]
 
 Make = Callable[[], Strandline]
-
-
-@pytest.fixture
-def lossy(tmp_path: Path) -> Iterator[Make]:
-    """Brokers that log errors, since they lose what they had."""
-    made: list[Strandline] = []
-
-    def make() -> Strandline:
-        made.append(Strandline(tmp_path / f"lossy-{len(made)}", {}))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
-        admin.cache_clear()
 
 
 def repair(code: int, broker: Strandline, *words: str) -> list[dict]:

@@ -185,15 +185,8 @@ impl Connector {
     }
 
     async fn try_connect(&self, isolation: Isolation) -> Result<Connection, Failure> {
-        let (client, task) = self.client(isolation).await.map_err(|error| {
-            let mut text = error.to_string();
-            let mut cause = std::error::Error::source(&error);
-            while let Some(one) = cause {
-                text = format!("{text}: {one}");
-                cause = one.source();
-            }
-            Failure::Lost(text.into())
-        })?;
+        let (client, task) =
+            self.client(isolation).await.map_err(|error| Failure::Lost(describe(&error).into()))?;
         if let Some(failover) = self.failover.get() {
             let look = failover.look(&client, isolation == Isolation::Relaxed);
             let looked = tokio::time::timeout(self.statement_wait, look).await;

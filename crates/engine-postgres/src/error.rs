@@ -173,9 +173,9 @@ fn is_io(error: &tokio_postgres::Error) -> bool {
 }
 
 /// The error with its causes: the client's own text says little.
-pub(crate) fn describe(error: &tokio_postgres::Error) -> String {
+pub(crate) fn describe(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
+    let mut cause = error.source();
     while let Some(one) = cause {
         text = format!("{text}: {one}");
         cause = one.source();

@@ -18,6 +18,12 @@ fn runtime() -> tokio::runtime::Runtime {
         .expect("a runtime starts")
 }
 
+async fn start(config: &PostgresConfig) -> Engine {
+    let started = PostgresEngine::open(config.clone()).await.expect("the engine opens");
+    let engine = std::sync::Arc::new(started.engine);
+    Engine { logs: std::sync::Arc::clone(&engine) as _, rows: engine }
+}
+
 async fn refused(config: PostgresConfig) -> OpenError {
     PostgresEngine::open(config).await.map(|started| started.advice).expect_err("it is refused")
 }
@@ -94,12 +100,7 @@ fn a_user_whose_commits_would_not_be_durable_is_refused() {
 fn what_a_restore_forgot_is_told_and_never_served_as_empty() {
     runtime().block_on(async {
         let config = server::shared().config();
-        let start = async || {
-            let started = PostgresEngine::open(config.clone()).await.expect("the engine opens");
-            let engine = std::sync::Arc::new(started.engine);
-            Engine { logs: std::sync::Arc::clone(&engine) as _, rows: engine }
-        };
-        let engine = start().await;
+        let engine = start(&config).await;
         for index in 0..2 {
             let subject = Subject::open(&engine, index).await;
             subject.append(TestBatch::of(3)).await;
@@ -110,7 +111,7 @@ fn what_a_restore_forgot_is_told_and_never_served_as_empty() {
             "DELETE FROM {schema}.entries WHERE log_id = \
              (SELECT log_id FROM {schema}.logs WHERE partition = 1)"
         ));
-        let engine = start().await;
+        let engine = start(&config).await;
         let lost = engine.logs.lost().await.expect("looks");
         let lost: BTreeSet<_> = lost.into_iter().map(|one| one.id).collect();
         assert_eq!(lost, BTreeSet::from([strandline_storage::testkit::partition(1)]));
@@ -128,12 +129,7 @@ fn what_a_restore_forgot_is_told_and_never_served_as_empty() {
 fn rows_are_read_in_pages_and_none_is_left_out() {
     runtime().block_on(async {
         let config = server::shared().config();
-        let start = async || {
-            let started = PostgresEngine::open(config.clone()).await.expect("the engine opens");
-            let engine = std::sync::Arc::new(started.engine);
-            Engine { logs: std::sync::Arc::clone(&engine) as _, rows: engine }
-        };
-        let engine = start().await;
+        let engine = start(&config).await;
         Subject::open(&engine, 0).await.append(TestBatch::of(3)).await;
         engine.logs.close().await.expect("closes");
         let schema = &config.schema;
@@ -146,7 +142,7 @@ fn rows_are_read_in_pages_and_none_is_left_out() {
              SELECT log_id, n, 1, 20 - n * 10, 30 - n * 10, 5, 0, 0
              FROM {schema}.logs, generate_series(1, 2) n WHERE partition > 0"
         ));
-        let engine = start().await;
+        let engine = start(&config).await;
         assert_eq!(engine.logs.list().await.expect("lists").len(), 20_001);
         for index in [1, 9_999, 10_000, 10_001, 20_000] {
             let stored = engine.logs.stored(strandline_storage::testkit::partition(index));
