@@ -98,6 +98,7 @@ impl Committer {
                 self.work.answers.push(Answer { done, result: Err(error.into()) });
                 return;
             }
+            self.note_epoch(log);
             self.work.rewrites.push((Arc::clone(log), slot));
         }
         if let Some((log, log_start)) = log.zip(trim) {
@@ -108,12 +109,24 @@ impl Committer {
                 return;
             }
             let ended = self.drop_segments(&log, log_start);
+            self.note_epoch(&log);
             self.work.trims.push((log, log_start, ended));
         }
         for row in changes {
             self.change_row(row.table, &row.key, row.value.as_deref());
         }
         self.work.answers.push(Answer { done, result: Ok(()) });
+    }
+
+    /// Journals the epoch of a log that nothing was appended to in it, beside the end of segments: a start
+    /// passes over what went to them, and would bring back the rest of appends that failed in an older
+    /// epoch, without their beginning.
+    fn note_epoch(&mut self, log: &LiveLog) {
+        // It stays for the first append: this group may fail.
+        let row = log.commit.lock().epoch_row;
+        if let Some(row) = row {
+            self.change_row(tables::EPOCHS, &tables::partition_key(log.id), Some(&row.value()));
+        }
     }
 
     /// Journals which segments a trim drops: their files may be gone when the journal is read.

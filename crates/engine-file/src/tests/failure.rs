@@ -2,13 +2,15 @@
 
 use std::io;
 use std::sync::Arc;
+use std::task::{Context, Waker};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use strandline_model::{ByteCount, LeaderEpoch, Offset};
 use strandline_storage::testkit::{Subject, TestBatch, settings};
 use strandline_storage::{
     AppendError, CommitError, Durability, ErrorKind, Found, LogSettings, LogStore, MetaBatch,
-    MetaStore, Minimum, ReadError, ReadLimit, Table,
+    MetaStore, Minimum, ReadError, ReadLimit, Table, Ticket,
 };
 
 use super::Running;
@@ -198,6 +200,70 @@ async fn a_failed_append_to_a_segment_that_is_trimmed_later_hides_nothing() {
     }
 }
 
+/// One group of the journal holds two appends that failed, the second in a segment of its own; then the
+/// segment of the first goes. A start may bring back both of them or none.
+#[tokio::test]
+async fn what_failed_does_not_come_back_without_its_beginning() {
+    for is_rewritten in [false, true] {
+        let mut together = 0;
+        for _ in 0..20 {
+            let disk = TestDisk::new();
+            let running = Running::with(&disk, one_file());
+            let hit = running.open(0).await;
+            let first = hit.append(TestBatch::of(3)).await;
+            running.checkpoint().await;
+            // Appends that wait for no sync go through the journal, however large.
+            let (segment_bytes, durability) = (ByteCount::kib(2), Durability::Never);
+            hit.log.configure(LogSettings { segment_bytes, durability, ..settings() });
+            disk.inject("/0/", 0, Fault::Write { kind: io::ErrorKind::Other, written: 0 });
+            let size = disk.operations();
+            let (small, large) = submit_together(&running, &hit);
+            small.await.unwrap_err();
+            large.await.unwrap_err();
+            // The journal's write and sync, for the change before them too, are all that happened.
+            together += u32::from(disk.operations() <= size + 4);
+
+            let again = running.open(0).await;
+            again.log.roll().await.unwrap();
+            if is_rewritten {
+                let chunk = again.log.chunks()[0].id;
+                let mut rewrite = again.log.rewrite(chunk, chunk).await.unwrap();
+                rewrite.add(first.bytes.clone()).await.unwrap();
+                rewrite.commit().await.unwrap();
+            } else {
+                again.log.trim(Offset::new(3)).await.unwrap();
+            }
+            for crash in [Crash::KeepAll, Crash::DropAll] {
+                let recovered = Running::on(&disk.after(crash));
+                let log = recovered.open(0).await;
+                assert_eq!(log.log.bounds().durable_end, Offset::new(3), "{is_rewritten}");
+            }
+        }
+        assert!(together > 5, "{together} of 20");
+    }
+}
+
+/// Submits two appends that go into one group, mostly: the commit thread waits meanwhile.
+fn submit_together(running: &Running, hit: &Subject) -> (Ticket, Ticket) {
+    let before = running.disk.operations();
+    let reading = running.file.shared.rows.read();
+    let mut change = running.file.commit(MetaBatch::new().put(Table::Topics, "k", "v"));
+    let mut nobody = Context::from_waker(Waker::noop());
+    assert!(change.as_mut().poll(&mut nobody).is_pending());
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while running.disk.operations() < before + 2 {
+        assert!(Instant::now() < deadline, "the change is written and synced");
+        std::thread::yield_now();
+    }
+    let at = hit.log.bounds().written_end;
+    let small = TestBatch::of(4).seal(at, hit.epoch);
+    let behind = small.next_offset();
+    let large = TestBatch::of(2).value_bytes(2000).seal(behind, hit.epoch);
+    let tickets = (hit.log.submit(at, small).unwrap(), hit.log.submit(behind, large).unwrap());
+    drop(reading);
+    tickets
+}
+
 #[tokio::test]
 async fn a_journal_that_fails_again_after_the_snapshot_that_healed_it_is_replaced_again() {
     let disk = TestDisk::new();
@@ -225,7 +291,7 @@ async fn nothing_is_queued_for_an_owner_who_is_none_any_more() {
     let live = running.file.shared.logs.live(strandline_storage::testkit::partition(0)).unwrap();
     let _later = running.open(0).await;
     // As a call does that looked at the handle just before the other opener came.
-    let (done, _rolled) = strandline_storage::Ticket::pair();
+    let (done, _rolled) = Ticket::pair();
     let refused = running.file.shared.queue.push(crate::queue::Item::Roll { log: live, done });
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Fenced);
     let limit = ReadLimit { bytes: ByteCount::kib(1), minimum: Minimum::OneBatch };
@@ -248,9 +314,9 @@ async fn a_removed_journal_file_does_not_come_back_beside_its_successor() {
         disk.inject("0000.journal", 0, Fault::Sync { persisted: Persisted::Nothing });
         let (_, ticket) = running.open(0).await.submit(TestBatch::of(1)).await;
         ticket.await.unwrap_err();
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(20);
         while disk.contents("journal/0001.journal").is_some() {
-            assert!(std::time::Instant::now() < deadline, "the file is removed");
+            assert!(Instant::now() < deadline, "the file is removed");
             std::thread::yield_now();
         }
         drop(running);
