@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use strandline_model::{LeaderEpoch, Offset, PartitionId};
 
 use super::table::{EntryFacts, EntryPlace, EntryVerdict};
-use crate::journal::group::AppendHead;
+use crate::journal::group::{AppendHead, Entry};
 use crate::rows::Rows;
-use crate::tables::EpochRow;
+use crate::tables::{self, EpochRow};
 
 /// Decides on entry after entry, in the order of the journal.
 #[derive(Debug)]
@@ -53,9 +53,7 @@ impl Decisions {
     /// `damaged`: no segment takes batches of the log any more.
     pub(super) fn decide(&mut self, head: &AppendHead, damaged: bool) -> EntryVerdict {
         let id = head.partition;
-        let begin = || self.ends.get(&id).copied().unwrap_or(Offset::ZERO);
-        let Progress { end, cut } =
-            self.logs.get(&id).copied().unwrap_or_else(|| Progress { end: begin(), cut: false });
+        let Progress { end, cut } = self.progress(id);
         let facts = EntryFacts {
             removed: self.rows.is_removed(id),
             dropped: self.dropped.contains(&(id, head.segment)),
@@ -74,6 +72,23 @@ impl Decisions {
         };
         self.logs.insert(id, progress);
         verdict
+    }
+
+    /// Takes note of what is no append entry: the row of a segment says where its log went on, which a
+    /// repair may have moved.
+    pub(super) fn pass(&mut self, entry: &Entry) {
+        let Entry::Put(tables::SEGMENTS, key, value) = entry else { return };
+        let facts = tables::parse_segment(key, value);
+        if let Some((id, facts)) = tables::key_partition(key).zip(facts) {
+            let progress = self.progress(id);
+            let end = progress.end.max(facts.next_offset);
+            self.logs.insert(id, Progress { end, ..progress });
+        }
+    }
+
+    fn progress(&self, id: PartitionId) -> Progress {
+        let begin = || self.ends.get(&id).copied().unwrap_or(Offset::ZERO);
+        self.logs.get(&id).copied().unwrap_or_else(|| Progress { end: begin(), cut: false })
     }
 
     /// Whether a newer epoch begins at or below `base_offset`.

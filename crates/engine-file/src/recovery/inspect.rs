@@ -207,7 +207,10 @@ struct Looked<'a> {
 impl Looked<'_> {
     fn read(&mut self, group: &Group) -> Result<(), OpenError> {
         for entry in &group.entries {
-            let (Entry::Append(head, _) | Entry::Written(head, _)) = entry else { continue };
+            let (Entry::Append(head, _) | Entry::Written(head, _)) = entry else {
+                self.decisions.pass(entry);
+                continue;
+            };
             let id = head.partition;
             let fault = match self.decisions.decide(head, false) {
                 EntryVerdict::Skip

@@ -161,7 +161,10 @@ impl Batches {
             let (head, found) = match entry {
                 Entry::Append(head, bytes) => (head, Found::InJournal(bytes)),
                 Entry::Written(head, bytes) => (head, Found::InSegment(*bytes)),
-                Entry::Put(..) | Entry::Delete(..) | Entry::Checkpoint(_) => continue,
+                Entry::Put(..) | Entry::Delete(..) | Entry::Checkpoint(_) => {
+                    self.decisions.pass(entry);
+                    continue;
+                }
             };
             if self.damaged.contains_key(&head.partition) {
                 continue;

@@ -45,7 +45,10 @@ impl Rescue {
 
     pub(super) fn read(&mut self, group: &Group) -> Result<(), OpenError> {
         for entry in &group.entries {
-            let (Entry::Append(head, _) | Entry::Written(head, _)) = entry else { continue };
+            let (Entry::Append(head, _) | Entry::Written(head, _)) = entry else {
+                self.decisions.pass(entry);
+                continue;
+            };
             if !self.reasons.contains_key(&head.partition)
                 || self.decisions.decide(head, true) != EntryVerdict::Rescue
             {

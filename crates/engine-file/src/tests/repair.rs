@@ -11,7 +11,7 @@ use strandline_storage::{ErrorKind, LogSettings};
 
 use super::Running;
 use super::damage::{Folder, HARMS, config, folder, path_of};
-use crate::disk::{Crash, Disk, OpenMode, Replay, TestDisk};
+use crate::disk::{Crash, Disk, Fault, OpenMode, Persisted, Replay, TestDisk};
 use crate::{Inspection, LostRange, Repair};
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -184,6 +184,35 @@ async fn a_repair_without_room_changes_nothing() {
     assert_eq!(disk.paths(), before);
     disk.set_capacity(None);
     assert!(repair(&running).await.is_some());
+}
+
+/// Without a snapshot that has the repair, a start finds it in the journal, and what was appended since.
+#[tokio::test]
+async fn what_is_appended_after_a_repair_whose_checkpoint_failed_is_kept() {
+    for harm in [HARMS[0], HARMS[2], HARMS[4]] {
+        let Folder { disk, before, since, .. } = folder().await;
+        harm.1(&disk);
+        let disk = Running::with(&disk, config()).close().await;
+        let planned = {
+            let inspection = Inspection::open(Arc::new(disk.clone())).unwrap();
+            inspection.plan_repair(partition(0)).unwrap().unwrap().lost
+        };
+        let running = Running::with(&disk, config());
+        for _ in 0..50 {
+            disk.inject("snapshot.new", 0, Fault::Sync { persisted: Persisted::Nothing });
+        }
+
+        running.file.repair(partition(0), NOW).await.unwrap_err();
+        let subject = running.open(0).await;
+        let mut all: Vec<_> = before.into_iter().chain(since).collect();
+        all.extend(subject.append_some(3).await);
+        assert_serves(&subject, &all, &planned).await;
+        for crash in [Crash::KeepAll, Crash::DropAll] {
+            let again = Running::with(&disk.after(crash), config());
+            assert_eq!(again.report.damaged, []);
+            assert_serves(&again.open(0).await, &all, &planned).await;
+        }
+    }
 }
 
 /// Cut after each operation: damaged as before, or repaired.
