@@ -24,6 +24,7 @@ use crate::segment::SegmentStore;
 use crate::space::SpaceGauge;
 use crate::store::Ending;
 use crate::sweeper::{self, Sweeper};
+use crate::unsaved::Unsaved;
 use crate::unsound::Unsound;
 
 /// Commit logs and rows in one folder. See the [crate](crate).
@@ -53,6 +54,7 @@ pub(crate) struct Shared {
     pub(crate) checkpoints: Checkpoints,
     pub(crate) logs: Arc<Registry>,
     pub(crate) unsound: Unsound,
+    pub(crate) unsaved: Unsaved,
     pub(crate) ending: Ending,
     pub(crate) rewriting: Rewriting,
     /// One opener, or remover, at a time; also while its blocking part outlives a caller that went away.
@@ -95,6 +97,7 @@ impl FileEngine {
             checkpoints: Checkpoints::default(),
             logs: Arc::new(Registry::default()),
             unsound: Unsound::default(),
+            unsaved: Unsaved::default(),
             ending: Ending::default(),
             rewriting: Rewriting::default(),
             opening: Arc::default(),

@@ -45,6 +45,7 @@ mod sweeper;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod unsaved;
 mod unsound;
 
 pub use config::FileEngineConfig;

@@ -126,8 +126,9 @@ impl FileRewrite {
         parts.check()?;
         let ChunkId(first) = first;
         let mut rewrite = parts.begin(first, last.0)?;
-        if rewrite.is_unsynced() || parts.has_unsaved(first, last.0) {
-            // So that nothing that a start replays goes to a segment that is not there any more.
+        if rewrite.is_unsynced() || parts.has_unsaved(last.0) {
+            // So that nothing that a start replays goes to a segment that is not there any more, or
+            // before one that is in the rows already.
             parts.shared.checkpoints.done(StopMark::Running).await?;
             parts.check()?;
             rewrite = parts.begin(first, last.0)?;
@@ -162,10 +163,13 @@ impl Parts {
         Ok(rewrite)
     }
 
-    /// Whether the rows do not have all of these segments yet.
-    fn has_unsaved(&self, first: Offset, last: Offset) -> bool {
+    /// Whether a start may still replay batches of the segments up to the one at `last`: the snapshot
+    /// does not have them all as they are.
+    fn has_unsaved(&self, last: Offset) -> bool {
         let side = self.live.commit.lock();
-        side.changed.iter().any(|facts| (first..=last).contains(&facts.base_offset))
+        // Facts go from one to the other under this lock.
+        side.changed.iter().any(|facts| facts.base_offset <= last)
+            || self.shared.unsaved.contains(self.live.id)
     }
 
     async fn commit(self: Arc<Self>, rewritten: Rewritten) -> Result<(), StorageError> {

@@ -71,6 +71,7 @@ impl Committer {
             unclean_run: self.shared.unclean_run,
             clean: mark == StopMark::Clean,
         };
+        self.shared.unsaved.begin_saving();
         let rows = self.shared.rows.write().freeze();
         Frozen { head, rows, work: self.shared.segments.take_unsynced(), logs }
     }
@@ -79,6 +80,7 @@ impl Committer {
         let Outcome { sequence, mark, result, waiting } = outcome;
         self.checkpointing = false;
         self.shared.rows.write().thaw();
+        self.shared.unsaved.end_saving(result.is_ok());
         if result.is_ok() && self.healing == Healing::Begun {
             // The snapshot has all that was published, whatever becomes of the record of it.
             self.healing = Healing::No;

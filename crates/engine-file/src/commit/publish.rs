@@ -179,5 +179,6 @@ impl Committer {
         for facts in side.changed.drain(..) {
             rows.put_segment(log.id, &facts);
         }
+        self.shared.unsaved.note(log.id);
     }
 }

@@ -224,7 +224,12 @@ fn check_facts(id: PartitionId, facts: &[SegmentFacts], end: Offset) -> Result<(
     if each && ordered && facts.last().is_none_or(|last| last.next_offset <= end) {
         return Ok(());
     }
-    let message = format!("rows of the segments contradict each other. log=`{id}`");
+    let rows: Vec<_> =
+        facts.iter().map(|facts| format!("{}..{}", facts.base_offset, facts.next_offset)).collect();
+    let message = format!(
+        "rows of the segments contradict each other. log=`{id}`, end=`{end}`, rows=`{}`",
+        rows.join(" ")
+    );
     Err(StorageError::new(ErrorKind::Corrupt, message))
 }
 

@@ -95,8 +95,9 @@ fn check_batches(
         let from = next.unwrap_or(log_start);
         assert!(
             next.is_none() && base <= log_start || promises.may_skip(from, base, cut),
-            "{id}: a hole from {from} to {base}, which no compaction made: {}",
-            promises.compactions_at(from)
+            "{id}: a hole from {from} to {base}, which no compaction made: {}, there are {:?}",
+            promises.compactions_at(from),
+            ranges(held)
         );
         next = batch.next_offset();
         assert!(
@@ -108,6 +109,12 @@ fn check_batches(
     assert_eq!(next.unwrap_or(log_start), end, "{id}: the end is that of the last batch");
     let compacted = promises.check_compactions((log_start, end), &bases, cut);
     compacted.unwrap_or_else(|wrong| panic!("{id}: {wrong}"));
+}
+
+/// Offsets and bytes of batches.
+fn ranges(held: &[u8]) -> Vec<(Option<Offset>, Option<Offset>, usize)> {
+    let all = batches(held).filter_map(Result::ok);
+    all.map(|one| (one.base_offset(), one.next_offset(), one.bytes().len())).collect()
 }
 
 /// Everything that a log serves.

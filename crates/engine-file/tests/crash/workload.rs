@@ -154,6 +154,7 @@ impl Workload {
         }
         let durability = durability(id);
         self.oracle.adopt(id, durability);
+        let mut failures = Vec::new();
         for _ in 0..RESTARTS_MAX {
             let request = OpenLog {
                 id,
@@ -167,20 +168,24 @@ impl Workload {
                     let moment = Moment { cut: self.oracle.now(), keeps_pages: true };
                     let checked =
                         check::opened(&self.oracle, id, &*log, epoch, found, moment).await;
-                    if let Ok(held) = checked {
-                        self.oracle.reopened(id, end, &held);
-                        let handle = Handle { log, epoch };
-                        self.open.insert(id, handle.clone());
-                        return handle;
+                    match checked {
+                        Ok(held) => {
+                            self.oracle.reopened(id, end, &held);
+                            let handle = Handle { log, epoch };
+                            self.open.insert(id, handle.clone());
+                            return handle;
+                        }
+                        // A fault of an earlier step reached the engine meanwhile.
+                        Err(error) => failures.push(format!("read: {error:?}")),
                     }
-                    // A fault of an earlier step reached the engine meanwhile.
                     drop(log);
-                    self.mend().await;
                 }
-                Err(_) => self.mend().await,
+                Err(error) => failures.push(format!("open: {error:?}")),
             }
+            self.mend().await;
         }
-        panic!("a log opens once the disk works again");
+        let now = self.oracle.now();
+        panic!("a log opens once the disk works again. {id}, operation {now}: {failures:#?}");
     }
 
     async fn append(&mut self, id: PartitionId) {
