@@ -5,7 +5,7 @@ use std::sync::Arc;
 use strandline_model::{ByteCount, LeaderEpoch, Offset, PartitionId, Timestamp};
 use strandline_storage::{Completion, ErrorKind, Found, OpenLog, Opened, Removal, StorageError};
 
-use crate::background::STEP_BYTES;
+use crate::background::step_bytes;
 use crate::connection::Params;
 use crate::engine::Shared;
 use crate::facts::Facts;
@@ -283,9 +283,9 @@ impl Shared {
         let mut left = i64::try_from(budget.get()).unwrap_or(i64::MAX);
         let mut remaining = 1_i64;
         for _ in 0..REMOVE_STATEMENTS_MAX {
-            let bytes_max = left.min(STEP_BYTES);
-            let values: Params<'_> = &[&log_id, &bytes_max, &after.chunk, &after.next_offset];
             let backlog = remaining.max(0).cast_unsigned();
+            let bytes_max = left.min(step_bytes(backlog));
+            let values: Params<'_> = &[&log_id, &bytes_max, &after.chunk, &after.next_offset];
             let answer = self.background.step(Query::RemoveEntries, values, backlog).await;
             let rows = answer.map_err(|failure| failure.into_storage("remove a log"))?;
             let Some(row) = rows.first() else { break };

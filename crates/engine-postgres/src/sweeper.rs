@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::background::{Background, STEP_BYTES};
+use crate::background::{Background, step_bytes};
 use crate::connection::{Params, Pool, pause};
 use crate::error::Failure;
 use crate::sql::Query;
@@ -119,8 +119,10 @@ impl Sweep {
         }
         let mut after = 0_i64;
         loop {
-            let values: Params<'_> = &[&log_id, &number, &STEP_BYTES, &after];
-            let rows = background.step(Query::SweepEntries, values, sweeps.bytes()).await?;
+            let backlog = sweeps.bytes();
+            let bytes_max = step_bytes(backlog);
+            let values: Params<'_> = &[&log_id, &number, &bytes_max, &after];
+            let rows = background.step(Query::SweepEntries, values, backlog).await?;
             let found = rows.first().map_or(0, |row| row.get::<_, i64>(1));
             match rows.first().and_then(|row| row.get::<_, Option<i64>>(0)) {
                 Some(last) => after = last,

@@ -21,6 +21,9 @@ use crate::postgres::server::{Database, Server};
 /// A new table and a new connection are slow for longer than a new file.
 const WARM_UP: Duration = Duration::from_secs(1);
 const MEASURE: Duration = Duration::from_secs(5);
+/// How long producers are watched that no deletion disturbs: about as long as one takes, so that what the
+/// server does by itself meanwhile (new files of its log, checkpoints, vacuum) is in both.
+const MEASURE_QUIET: Duration = Duration::from_mins(1);
 const FETCH_BYTES: usize = 8 << 20;
 /// What producers send that fill a topic.
 const BATCH_BYTES: usize = 64 << 10;
@@ -138,7 +141,7 @@ impl Run<'_> {
         let (_programs, running) = self.filled(&large, volume)?;
         setup::create_topic(running.broker, self.topic, many.partitions, &[])?;
         if fate == Fate::Stays {
-            let load = one_record_a_request(&running, self.topic, many, MEASURE);
+            let load = one_record_a_request(&running, self.topic, many, MEASURE_QUIET);
             return account(&running, WARM_BYTES_MIN, || unbatched::run(&load));
         }
         let mut deleted = None;
