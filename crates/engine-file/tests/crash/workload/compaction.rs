@@ -2,9 +2,9 @@
 //! together.
 
 use bytes::Bytes;
-use strandline_model::PartitionId;
+use strandline_model::{Offset, PartitionId};
 use strandline_records::batches;
-use strandline_storage::{ChunkState, Compacted};
+use strandline_storage::{ChunkState, CommitLog, Compacted};
 
 use super::Workload;
 use crate::check;
@@ -27,12 +27,13 @@ impl Workload {
         let count = 1 + self.dice.index(3);
         let part: Vec<_> = chunks.into_iter().skip(skip).take(count).collect();
         let (Some(first), Some(last)) = (part.first(), part.last()) else { return };
-        let Ok(held) = check::read_between(&*log, first.base_offset, last.next_offset).await else {
+        let Some(held) = self.held_to_compact(&*log, first.base_offset, last.next_offset).await
+        else {
             drop(log);
             return self.lose(id).await;
         };
         let (mut gone, mut kept) = (Vec::new(), Vec::new());
-        for batch in batches(&held).map(|batch| batch.expect("whole batches")) {
+        for batch in batches(&held).map(|batch| batch.expect("checked before")) {
             let range = batch.base_offset().expect("sealed")..batch.next_offset().expect("sealed");
             if range.end < bounds.written_end && self.dice.one_in(2) {
                 gone.push(range);
@@ -68,5 +69,22 @@ impl Workload {
                 self.lose(id).await;
             }
         }
+    }
+
+    /// What is there to be compacted, if it can be read. Once a sync has failed, the cache may be dropped
+    /// under a reader, whom the disk then gives what it has; a cleaner checks what it reads.
+    async fn held_to_compact(
+        &self,
+        log: &dyn CommitLog,
+        from: Offset,
+        upto: Offset,
+    ) -> Option<Bytes> {
+        let held = check::read_between(log, from, upto).await.ok()?;
+        let is_whole = batches(&held).all(|batch| batch.is_ok_and(|one| one.check_crc().is_ok()));
+        assert!(
+            is_whole || self.oracle.state.lock().sync_failed.is_some(),
+            "only a failed sync takes what was written"
+        );
+        is_whole.then_some(held)
     }
 }
