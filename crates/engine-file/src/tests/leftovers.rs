@@ -27,13 +27,15 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// A log whose oldest segment is dropped and can't be removed in this run.
+/// A log whose oldest segment is dropped and can't be removed until the faults are cleared.
 async fn with_a_dropped_segment(disk: &TestDisk) -> (Running, Subject, Vec<Appended>) {
     let running = Running::on(disk);
     let subject = running.open(0).await;
     subject.log.configure(LogSettings { segment_bytes: ByteCount::kib(2), ..settings() });
     let kept = subject.append_some(100).await;
-    disk.inject(OLDEST, 0, Fault::Open { kind: io::ErrorKind::PermissionDenied });
+    for _ in 0..100 {
+        disk.inject(OLDEST, 0, Fault::Open { kind: io::ErrorKind::PermissionDenied });
+    }
     let chunks = subject.log.chunks();
     subject.log.trim(chunks[3].base_offset).await.unwrap();
     until("the sweeper fails once", || log_files(disk).len() == chunks.len() - 2).await;
@@ -50,6 +52,7 @@ async fn a_start_removes_what_was_dropped_before_it_though_nobody_opens_the_log(
     let crashed = [Crash::KeepAll, Crash::DropAll, Crash::Torn(3)].map(|crash| disk.after(crash));
     let disk = running.close().await;
     drop(subject);
+    disk.clear_faults();
     assert!(log_files(&disk).iter().any(|path| path.ends_with(OLDEST)));
     for disk in crashed.into_iter().chain([disk]) {
         let again = Running::on(&disk);
@@ -72,6 +75,7 @@ async fn a_start_removes_what_was_dropped_before_it_though_nobody_opens_the_log(
 async fn what_an_open_log_could_not_remove_goes_when_it_is_closed() {
     let disk = TestDisk::new();
     let (running, subject, _) = with_a_dropped_segment(&disk).await;
+    disk.clear_faults();
     drop(subject);
     // Until then the commit thread has it open. It would be tried again half a minute after the failure.
     running.checkpoint().await;
@@ -86,6 +90,7 @@ async fn nothing_of_a_damaged_or_unknown_log_is_swept() {
     let (running, subject, _) = with_a_dropped_segment(&disk).await;
     let disk = running.close().await;
     drop(subject);
+    disk.clear_faults();
     let newest = log_files(&disk).pop().unwrap();
     let folder = newest.parent().unwrap();
     disk.remove_file(&newest).unwrap();

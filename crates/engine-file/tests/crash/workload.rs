@@ -2,10 +2,10 @@
 
 mod compaction;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use strandline_engine_file::disk::{Disk, Fault, Persisted, TestDisk};
@@ -28,8 +28,12 @@ use crate::watchdog::Pulse;
 /// Logs that live through the whole workload.
 const LASTING: u32 = 4;
 
-/// Tries to restart an engine whose disk was made to fail. The faults are cleared before the first.
-const RESTARTS_MAX: usize = 3;
+/// How long an engine may need to open a log once the disk works again: it replaces a segment meanwhile,
+/// or finds out that it has to be started anew.
+const MENDED_WITHIN: Duration = Duration::from_secs(20);
+
+/// Of the failures meanwhile the last ones are told.
+const FAILURES_TOLD: usize = 3;
 
 /// Small enough that a workload fills several journal files and makes several checkpoints.
 pub(crate) fn config() -> FileEngineConfig {
@@ -154,8 +158,9 @@ impl Workload {
         }
         let durability = durability(id);
         self.oracle.adopt(id, durability);
-        let mut failures = Vec::new();
-        for _ in 0..RESTARTS_MAX {
+        let mut failures = VecDeque::new();
+        let deadline = Instant::now() + MENDED_WITHIN;
+        while Instant::now() < deadline {
             let request = OpenLog {
                 id,
                 at_least: LeaderEpoch::ZERO,
@@ -176,13 +181,17 @@ impl Workload {
                             return handle;
                         }
                         // A fault of an earlier step reached the engine meanwhile.
-                        Err(error) => failures.push(format!("read: {error:?}")),
+                        Err(error) => failures.push_back(format!("read: {error:?}")),
                     }
                     drop(log);
                 }
-                Err(error) => failures.push(format!("open: {error:?}")),
+                Err(error) => failures.push_back(format!("open: {error:?}")),
+            }
+            if failures.len() > FAILURES_TOLD {
+                failures.pop_front();
             }
             self.mend().await;
+            tokio::task::yield_now().await;
         }
         let now = self.oracle.now();
         panic!("a log opens once the disk works again. {id}, operation {now}: {failures:#?}");
