@@ -122,15 +122,15 @@ def test_logins_that_fail_say_what_to_do(postgres: Postgres) -> None:
     assert checked(0, properties)["secrets"]["result"] == "warn"
 
 
-def test_a_dry_run_says_what_a_start_would_do_and_does_not_do_it(
-    make_broker: Callable[..., Broker], postgres: Postgres, tmp_path: Path
-) -> None:
-    def dry_run(code: int, *words: str, port: int = 0) -> str:
-        result = strandline("serve", "--dry-run", "--port", str(port), "--http", "0", *words)
-        assert result.returncode == code, f"{result.stdout}\n{result.stderr}"
-        assert PASSWORD not in result.stdout + result.stderr
-        return result.stdout + result.stderr
+def dry_run(code: int, *words: str, port: int = 0) -> str:
+    """What `serve --dry-run` tells, which ends with this code."""
+    result = strandline("serve", "--dry-run", "--port", str(port), "--http", "0", *words)
+    assert result.returncode == code, f"{result.stdout}\n{result.stderr}"
+    assert PASSWORD not in result.stdout + result.stderr
+    return result.stdout + result.stderr
 
+
+def test_a_dry_run_says_what_a_start_would_do_and_does_not_do_it(postgres: Postgres, tmp_path: Path) -> None:
     words = settings(postgres.properties())
     told = dry_run(0, *words, "--topic", "orders:6")
     assert "a start would work" in told and "orders, partitions: 6" in told, told
@@ -138,6 +138,12 @@ def test_a_dry_run_says_what_a_start_would_do_and_does_not_do_it(
     folder = tmp_path / "data"
     assert "the first start makes it" in dry_run(0, "--data", str(folder))
     assert not folder.exists()
+    assert "postgres.host" in dry_run(2, "-c", "storage.default=postgres")
+    assert "connect to PostgreSQL" in dry_run(3, *words, "-c", "postgres.port=9")
+
+
+@pytest.mark.files("what holds a folder")
+def test_a_dry_run_finds_the_broker_that_runs(make_broker: Callable[..., Broker]) -> None:
     broker = make_broker().start()
     assert "stop that process" in dry_run(4, "--data", str(broker.data))
     assert "holds the port" in dry_run(4, "--ephemeral", port=broker.port)
@@ -145,8 +151,6 @@ def test_a_dry_run_says_what_a_start_would_do_and_does_not_do_it(
     assert broker.stop() == 0
     assert "a start would work" in dry_run(0, "--data", str(broker.data))
     broker.start()
-    assert "postgres.host" in dry_run(2, "-c", "storage.default=postgres")
-    assert "connect to PostgreSQL" in dry_run(3, *words, "-c", "postgres.port=9")
 
 
 def certify(postgres: Postgres, name: str, authority: str) -> None:
