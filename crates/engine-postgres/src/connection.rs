@@ -15,6 +15,7 @@ use tokio::sync::{Mutex, OnceCell};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tokio_postgres::config::SslMode;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Connection as Driver, NoTls, Row, Socket, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -245,9 +246,17 @@ fn refused(place: String, error: tokio_postgres::Error) -> OpenError {
             let (reason, code) = (db.message().to_owned(), db.code().code().to_owned());
             OpenError::Refused { place, reason, code }
         }
+        None if describe(&error).contains(NO_PASSWORD) => {
+            let reason = "it asks for a password, and none is set".to_owned();
+            let code = SqlState::INVALID_PASSWORD.code().to_owned();
+            OpenError::Refused { place, reason, code }
+        }
         _ => OpenError::Unreachable { place, source: error },
     }
 }
+
+/// What the client library says when the server asks for a password and it has none.
+const NO_PASSWORD: &str = "password missing";
 
 /// The same may work a moment later.
 fn passing(reason: String) -> OpenError {

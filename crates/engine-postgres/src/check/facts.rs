@@ -192,8 +192,11 @@ impl Table {
 impl Brokers {
     async fn read(client: &Client) -> Result<Option<Self>, Error> {
         let brokers = "SELECT count(*), \
-                       string_agg(DISTINCT coalesce(host(client_addr), 'this machine'), ', '), \
-                       to_char(min(backend_start), 'YYYY-MM-DD HH24:MI:SS TZ') \
+                       string_agg(DISTINCT CASE WHEN backend_start IS NULL \
+                       THEN 'an address that is not shown to this role' \
+                       ELSE coalesce(host(client_addr), 'this machine') END, ', '), \
+                       coalesce(to_char(min(backend_start), 'YYYY-MM-DD HH24:MI:SS TZ'), \
+                       'a time that is not shown either') \
                        FROM pg_stat_activity WHERE datname = current_database() \
                        AND application_name = $1 AND pid <> pg_backend_pid()";
         let row = client.query_one(brokers, &[&crate::connection::APPLICATION]).await?;
