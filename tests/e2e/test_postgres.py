@@ -118,6 +118,28 @@ def test_a_topic_chooses_its_engine(make_broker: Callable[..., Broker], postgres
     assert postgres.sql("SELECT count(*) FROM strandline.logs") == "1"
 
 
+@pytest.mark.files("one broker with and without the database")
+def test_a_broker_without_an_engine_that_topics_need_says_so(
+    make_broker: Callable[..., Broker], postgres: Postgres, topic_name: str
+) -> None:
+    broker = make_broker(**postgres.properties() | {"storage_default": "file", "meta_store": "file"}).start()
+    create_topic(broker.bootstrap, topic_name, storage_engine="postgres")
+    produce(broker.bootstrap, topic_name, [Record(b"1")])
+    assert broker.stop() == 0
+    there = dict(broker.properties)
+    for key in [key for key in broker.properties if key.startswith("postgres")]:
+        del broker.properties[key]
+    broker.start()
+    status, checks = get(broker, "/readyz?verbose")
+    told = f"postgres: not configured, 1 topics are kept there, such as {topic_name}; set postgres.host"
+    assert status == 503 and told in checks, checks
+    assert told in broker.log.read_text()
+    assert broker.stop() == 0
+    broker.properties.update(there)
+    broker.start()
+    assert [record.value for record in consume(broker.bootstrap, topic_name)] == [b"1"]
+
+
 def found_by_reconciliation(broker: Strandline) -> dict:
     """What it found last; nothing before its first look."""
     status, text = get(broker, "/v1/storage")

@@ -1,5 +1,6 @@
 //! What the broker tells of itself to metrics, health checks and people.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use strandline_coordination::group::Rebalance;
@@ -113,6 +114,19 @@ impl Broker {
     pub fn troubles(&self) -> Vec<(String, Trouble)> {
         let troubles = self.engines().iter();
         troubles.filter_map(|(name, store)| Some((name.to_owned(), store.trouble()?))).collect()
+    }
+
+    /// Engines that topics are kept in and that this broker does not have: how many topics, and the name of
+    /// one. They are unavailable, and nothing of them is removed.
+    pub fn missing_engines(&self) -> BTreeMap<String, (usize, String)> {
+        let mut missing = BTreeMap::new();
+        for topic in self.registry().all() {
+            if self.engines().store(topic.engine()).is_err() {
+                let first = || (0, topic.name().to_string());
+                missing.entry(topic.engine().to_owned()).or_insert_with(first).0 += 1;
+            }
+        }
+        missing
     }
 
     /// What each engine counts and measures.

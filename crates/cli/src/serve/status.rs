@@ -1,5 +1,6 @@
 //! What HTTP tells of the broker: health while it starts, serves and stops, and what is counted.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -114,7 +115,7 @@ impl Status for BrokerStatus {
             let ok = lacking.is_empty();
             let detail = if ok { "above its floor".to_owned() } else { lacking.join(", ") };
             checks.push(Check { name: "disk", ok, detail });
-            checks.push(reached(&broker.troubles()));
+            checks.push(reached(&broker.troubles(), &broker.missing_engines()));
         }
         checks
     }
@@ -204,15 +205,26 @@ impl Status for BrokerStatus {
     }
 }
 
-/// Whether every engine does its work.
-fn reached(troubles: &[(String, Trouble)]) -> Check {
+/// Whether every engine does its work, and each that topics need is there.
+fn reached(troubles: &[(String, Trouble)], missing: &BTreeMap<String, (usize, String)>) -> Check {
     let each = troubles.iter().map(|(engine, trouble)| {
         let (what, seconds) = (&trouble.what, trouble.lasting.as_secs());
         format!("{engine}: {what}; for {seconds} s")
     });
-    let ok = troubles.is_empty();
-    let detail = if ok { "works".to_owned() } else { each.collect::<Vec<_>>().join(", ") };
+    let each: Vec<_> = each.chain(missing.iter().map(of_missing_engine)).collect();
+    let ok = each.is_empty();
+    let detail = if ok { "works".to_owned() } else { each.join(", ") };
     Check { name: "storage", ok, detail }
+}
+
+/// What is wrong, and what to do about it, when a broker lacks an engine that topics are kept in.
+pub(super) fn of_missing_engine((engine, (count, topic)): (&String, &(usize, String))) -> String {
+    let keys = match engine.as_str() {
+        "postgres" => "set postgres.host and the keys that go with it",
+        "file" => "let storage.default or meta.store be `file`, with the data.dir of before",
+        _ => "start the broker with it",
+    };
+    format!("{engine}: not configured, {count} topics are kept there, such as {topic}; {keys}")
 }
 
 fn last_rebalance(why: Rebalance) -> LastRebalance {
@@ -436,10 +448,16 @@ mod tests {
 
     #[test]
     fn an_engine_in_trouble_is_told_with_its_reason_and_since_when() {
-        assert!(reached(&[]).ok);
+        let (none, one) = (BTreeMap::new(), ("file".to_owned(), (2, "orders".to_owned())));
+        assert!(reached(&[], &none).ok);
+        let missing = reached(&[], &BTreeMap::from([one]));
+        assert!(!missing.ok);
+        let told =
+            "file: not configured, 2 topics are kept there, such as orders; let storage.default";
+        assert!(missing.detail.starts_with(told), "{}", missing.detail);
         let what = "the database is not reached: connection refused".to_owned();
         let trouble = Trouble { lasting: std::time::Duration::from_secs(7), what };
-        let check = reached(&[("postgres".to_owned(), trouble)]);
+        let check = reached(&[("postgres".to_owned(), trouble)], &none);
         assert!(!check.ok);
         let told = "postgres: the database is not reached: connection refused; for 7 s";
         assert_eq!((check.name, check.detail.as_str()), ("storage", told));

@@ -8,6 +8,7 @@ use strandline_model::config::{FsyncPolicy, StorageEngine};
 
 use super::banner::Banner;
 use super::plan::{Plan, Storage};
+use super::status::of_missing_engine;
 use crate::console;
 
 /// More settings than these are counted, not named.
@@ -38,6 +39,9 @@ pub(super) fn tell_notices(plan: &Plan) {
 
 /// What the start found, and what a person should look at before records come.
 pub(super) fn tell_start(report: Option<&str>, broker: &Broker) {
+    for missing in &broker.missing_engines() {
+        warn(&of_missing_engine(missing));
+    }
     let Some(report) = report else { return };
     let topics = broker.topic_count();
     let s = if topics == 1 { "" } else { "s" };
