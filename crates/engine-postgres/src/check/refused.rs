@@ -1,11 +1,12 @@
 //! Why nothing could be looked at, and what to do about it.
 
 use super::{Check, quoted};
+use crate::error::describe;
 use crate::{OpenError, PostgresConfig};
 
 /// The one check that a failure to connect comes to.
 pub(super) fn told(config: &PostgresConfig, error: &OpenError) -> Check {
-    let found = with_causes(error);
+    let found = describe(error);
     match error {
         OpenError::Config(_) => Check::wrong("settings", found, "see the keys `postgres.*`"),
         OpenError::Password { .. } => {
@@ -25,16 +26,6 @@ pub(super) fn told(config: &PostgresConfig, error: &OpenError) -> Check {
             Check::wrong("connection", found, remedy)
         }
     }
-}
-
-fn with_causes(error: &OpenError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(one) = cause {
-        text = format!("{text}: {one}");
-        cause = one.source();
-    }
-    text
 }
 
 fn of_tls(reason: &str) -> &'static str {
