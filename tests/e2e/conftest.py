@@ -63,13 +63,17 @@ def make_broker(tmp_path: Path) -> Iterator[Callable[..., Broker]]:
     made: list[Broker] = []
 
     def make(**properties: object) -> Broker:
-        settings = {key.replace("_", "."): str(value) for key, value in properties.items()}
-        made.append(new_broker(tmp_path / f"broker-{len(made)}", settings))
+        made.append(new_broker(tmp_path / f"broker-{len(made)}", dotted(properties)))
         return made[-1]
 
     yield make
     for one in made:
         close(one)
+
+
+def dotted(properties: dict[str, object]) -> dict[str, str]:
+    """Keys as Python's arguments have them, as they are set."""
+    return {key.replace("_", "."): str(value) for key, value in properties.items()}
 
 
 def close(broker: Broker) -> None:
@@ -129,8 +133,7 @@ def lossy(tmp_path: Path) -> Iterator[Callable[..., Strandline]]:
     made: list[Strandline] = []
 
     def make(**properties: object) -> Strandline:
-        settings = {key.replace("_", "."): str(value) for key, value in properties.items()}
-        made.append(Strandline(tmp_path / f"lossy-{len(made)}", settings))
+        made.append(Strandline(tmp_path / f"lossy-{len(made)}", dotted(properties)))
         return made[-1]
 
     yield make

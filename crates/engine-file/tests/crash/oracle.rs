@@ -220,12 +220,7 @@ impl LogPromises {
     pub(crate) fn compactions_at(&self, at: Offset) -> String {
         let has = |one: &&Compaction| one.gone.iter().any(|gone| gone.contains(&at));
         let all: Vec<_> = self.compactions.iter().filter(has).collect();
-        format!(
-            "{all:?} {:?}, trims {:?}, shown {:?}",
-            self.compactions,
-            self.trims,
-            self.shown.contains_key(&at)
-        )
+        format!("{all:?}, trims {:?}, shown {:?}", self.trims, self.shown.contains_key(&at))
     }
 
     /// Checks what compactions left out of a log that begins at `log_start`, ends at `end` and holds
